@@ -68,7 +68,6 @@ struct PackedPanels {
 // of each).
 void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, PackedPanels b, float* packed_a,
                     const TileStore& to) {
-  HWY_ALIGN float tile[kSliver * kPanel];
   const bool direct = columns <= kDirectColumns && g.a.dtype == DType::f32 && !g.a.transposed;
   const int64_t whole = direct ? rows.size() / kSliver * kSliver : 0;  // rows of whole slivers, read in place
   pack_a(g.a, {rows.begin + whole, rows.end}, depth, packed_a);
@@ -77,12 +76,12 @@ void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, Pac
     const int64_t width = std::min(kPanel, columns - column);
     for (int64_t row = 0; row < whole; row += kSliver) {
       const float* a = reinterpret_cast<const float*>(matrix_row(g.a, rows.begin + row)) + depth.begin;
-      multiply_rows(depth.size(), a, g.a.stride, panel, tile);
-      store_tile(tile, row, column, kSliver, width, to);
+      multiply_and_store(depth.size(), StridedSliver{a, g.a.stride}, panel, row, column, kSliver, width, to);
     }
     for (int64_t row = whole; row < rows.size(); row += kSliver) {
-      multiply_packed(depth.size(), packed_a + (row - whole) * depth.size(), panel, tile);
-      store_tile(tile, row, column, std::min(kSliver, rows.size() - row), width, to);
+      const PackedSliver a{packed_a + (row - whole) * depth.size()};
+      multiply_and_store(depth.size(), a, panel, row, column, std::min(kSliver, rows.size() - row), width,
+                         to);
     }
   }
 }
