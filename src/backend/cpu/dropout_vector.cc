@@ -119,8 +119,10 @@ const KernelDef& dropout_vector_kernel() {
   static constexpr KernelDef def{.op = "dropout",
                                  .name = "dropout_vector",
                                  .serves = serves_vector_dtypes,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(drop)
-                                                                     (call); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(drop)
+                                   (call);
+                                 }};
   return def;
 }
 
