@@ -49,8 +49,8 @@ HWY_INLINE void multiply_slivers(const float* slivers, const float* panels, int6
   const TileStore to = tile_store(out, alpha, false);
   for (int64_t column = 0; column < columns; column += kPanel) {
     for (int64_t row = 0; row < rows; row += kSliver) {
-      multiply_and_store(depth, PackedSliver{slivers + row * depth}, panels + column * depth, row, column,
-                         std::min(kSliver, rows - row), std::min(kPanel, columns - column), to);
+      multiply_and_store(depth, PackedSliver{slivers + row * depth}, Panel{panels + column * depth, kPanel},
+                         row, column, std::min(kSliver, rows - row), std::min(kPanel, columns - column), to);
     }
   }
 }
@@ -61,8 +61,9 @@ HWY_INLINE void add_rows_product(F32Tile a, const float* panels, int64_t rows, i
   const TileStore to = tile_store(out, 1.0f, true);
   for (int64_t column = 0; column < columns; column += kPanel) {
     for (int64_t row = 0; row < rows; row += kSliver) {
-      multiply_and_store(depth, StridedSliver{a.data + row * a.stride, a.stride}, panels + column * depth,
-                         row, column, std::min(kSliver, rows - row), std::min(kPanel, columns - column), to);
+      multiply_and_store(depth, StridedSliver{a.data + row * a.stride, a.stride},
+                         Panel{panels + column * depth, kPanel}, row, column, std::min(kSliver, rows - row),
+                         std::min(kPanel, columns - column), to);
     }
   }
 }

@@ -59,20 +59,22 @@ TileStore block_store(const Gemm& g, int64_t row, int64_t column, Range depth, f
   return to;
 }
 
-struct PackedPanels {
-  const float* data;  // of the first panel, at the first k of the block
-  int64_t stride;     // floats from panel to panel
+// The panels of a block of b, from its first k and column on: packed, or where they lie.
+struct Panels {
+  const float* data;
+  int64_t panel_stride;  // floats from panel to panel
+  int64_t row_stride;
 };
 
-// Multiplies rows x depth of a by packed panels for `columns` output columns (the store's origin is the first
-// of each).
-void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, PackedPanels b, float* packed_a,
+// Multiplies rows x depth of a by panels for `columns` output columns (the store's origin is the first of
+// each).
+void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, Panels b, float* packed_a,
                     const TileStore& to) {
   const bool direct = columns <= kDirectColumns && g.a.dtype == DType::f32 && !g.a.transposed;
   const int64_t whole = direct ? rows.size() / kSliver * kSliver : 0;  // rows of whole slivers, read in place
   pack_a(g.a, {rows.begin + whole, rows.end}, depth, packed_a);
   for (int64_t column = 0; column < columns; column += kPanel) {
-    const float* panel = b.data + column / kPanel * b.stride;
+    const Panel panel{b.data + column / kPanel * b.panel_stride, b.row_stride};
     const int64_t width = std::min(kPanel, columns - column);
     for (int64_t row = 0; row < whole; row += kSliver) {
       const float* a = reinterpret_cast<const float*>(matrix_row(g.a, rows.begin + row)) + depth.begin;
@@ -95,7 +97,7 @@ void multiply_shared(const Gemm& g, const GemmBlocking& blocking, Range rows, Ra
       const Range depth{p, std::min(p + blocking.kc, g.k)};
       const TileStore to = block_store(g, row, columns.begin, depth, space.partial, columns.size());
       const float* panels = packed_b + (columns.begin - origin) / kPanel * kPanel * g.k + p * kPanel;
-      multiply_block(g, block, depth, columns.size(), {panels, g.k * kPanel}, space.packed_a, to);
+      multiply_block(g, block, depth, columns.size(), {panels, g.k * kPanel, kPanel}, space.packed_a, to);
     }
   }
 }
@@ -128,20 +130,34 @@ void multiply_by_rows(const Gemm& g, const GemmBlocking& blocking, std::span<std
   }
 }
 
-// All rows against `columns` of b, packed block by block.
+// All rows against one block of b, in slices of rows.
+void multiply_rows_of_block(const Gemm& g, const GemmBlocking& blocking, Range columns, Range depth,
+                            Panels panels, const ThreadSpace& space) {
+  for (int64_t row = 0; row < g.m; row += blocking.mc) {
+    const Range rows{row, std::min(row + blocking.mc, g.m)};
+    const TileStore to = block_store(g, row, columns.begin, depth, space.partial, columns.size());
+    multiply_block(g, rows, depth, columns.size(), panels, space.packed_a, to);
+  }
+}
+
+// All rows against `columns` of b, block by block. With few rows packing b would cost as much as multiplying
+// it: where its rows lie as a panel wants them they are read in place.
 void multiply_own_columns(const Gemm& g, const GemmBlocking& blocking, Range columns, Range depth,
                           const ThreadSpace& space) {
+  const bool direct = g.b.dtype == DType::f32 && !g.b.transposed && !g.round_b;
   for (int64_t begin = columns.begin; begin < columns.end; begin += blocking.nc) {
-    const Range block{begin, std::min(begin + blocking.nc, columns.end)};
+    const int64_t end = std::min(begin + blocking.nc, columns.end);
+    const int64_t packed_begin = direct ? begin + (end - begin) / kPanel * kPanel : begin;
     for (int64_t p = depth.begin; p < depth.end; p += blocking.kc) {
       const Range part{p, std::min(p + blocking.kc, depth.end)};
-      pack_b(g.b, block, part, g.round_b, space.packed_b, part.size() * kPanel);
-      for (int64_t row = 0; row < g.m; row += blocking.mc) {
-        const Range rows{row, std::min(row + blocking.mc, g.m)};
-        const TileStore to = block_store(g, row, begin, part, space.partial, block.size());
-        multiply_block(g, rows, part, block.size(), {space.packed_b, part.size() * kPanel}, space.packed_a,
-                       to);
+      if (packed_begin > begin) {
+        const float* b = reinterpret_cast<const float*>(matrix_row(g.b, p)) + begin;
+        multiply_rows_of_block(g, blocking, {begin, packed_begin}, part, {b, kPanel, g.b.stride}, space);
       }
+      if (packed_begin == end) continue;
+      pack_b(g.b, {packed_begin, end}, part, g.round_b, space.packed_b, part.size() * kPanel);
+      multiply_rows_of_block(g, blocking, {packed_begin, end}, part,
+                             {space.packed_b, part.size() * kPanel, kPanel}, space);
     }
   }
 }

@@ -111,19 +111,25 @@ HWY_INLINE void copy_group(const float* from, int64_t count, float* to) {
   std::fill(to + count, to + kWidth, 0.0f);
 }
 
-// The same where k is the outer axis of the source: its row p holds the padded axis contiguously.
+// The same where k is the outer axis of the source: its row p holds the padded axis contiguously. Several
+// rows are taken at a time, so that each group is written in runs longer than a cache line.
 template <int64_t kWidth>
 HWY_INLINE void pack_columns(const GemmMatrix& matrix, Range columns, Range depth, bool round, float* out,
                              int64_t group_stride) {
-  HWY_ALIGN float buffer[kChunk];
-  constexpr int64_t kStep = kChunk / kWidth * kWidth;
-  for (int64_t first = columns.begin; first < columns.end; first += kStep) {
-    const int64_t part = std::min(kStep, columns.end - first);
-    for (int64_t p = depth.begin; p < depth.end; ++p) {
-      const float* from = row_part(matrix, p, first, part, round, buffer);
+  constexpr int64_t kRows = 16, kStep = kChunk / kWidth * kWidth;
+  HWY_ALIGN float buffer[kRows * kChunk];
+  const float* rows[kRows];
+  for (int64_t p = depth.begin; p < depth.end; p += kRows) {
+    const int64_t row_count = std::min(kRows, depth.end - p);
+    for (int64_t first = columns.begin; first < columns.end; first += kStep) {
+      const int64_t part = std::min(kStep, columns.end - first);
+      for (int64_t i = 0; i < row_count; ++i) {
+        rows[i] = row_part(matrix, p + i, first, part, round, buffer + i * kChunk);
+      }
       float* to = out + (first - columns.begin) / kWidth * group_stride + (p - depth.begin) * kWidth;
       for (int64_t j = 0; j < part; j += kWidth, to += group_stride) {
-        copy_group<kWidth>(from + j, std::min(kWidth, part - j), to);
+        const int64_t width = std::min(kWidth, part - j);
+        for (int64_t i = 0; i < row_count; ++i) copy_group<kWidth>(rows[i] + j, width, to + i * kWidth);
       }
     }
   }

@@ -31,23 +31,30 @@ struct StridedSliver {
   HWY_INLINE float at(int row, int64_t p) const { return data[row * stride + p]; }
 };
 
-// sums[i, j] = sum over p < depth of a[i, p] * b[p, j] for a sliver and a packed panel; finish(i, left,
-// right) takes each row of sums.
+// kPanel columns of b: packed, or where they lie (`stride` floats from row to row).
+struct Panel {
+  const float* HWY_RESTRICT data;
+  int64_t stride;
+};
+
+// sums[i, j] = sum over p < depth of a[i, p] * b[p, j] for a sliver and a panel; finish(i, left, right) takes
+// each row of sums.
 template <typename Sliver, typename Finish>
-HWY_INLINE void multiply_tile(int64_t depth, Sliver a, const float* HWY_RESTRICT b, Finish finish) {
+HWY_INLINE void multiply_tile(int64_t depth, Sliver a, Panel panel, Finish finish) {
   const DF d;
   VF sums[kSliver][2];
 #pragma GCC unroll 12
   for (int i = 0; i < kSliver; ++i) sums[i][0] = sums[i][1] = hn::Zero(d);
+  const float* HWY_RESTRICT b = panel.data;
   for (int64_t p = 0; p < depth; ++p) {
-    const VF b0 = hn::Load(d, b), b1 = hn::Load(d, b + kLanes);
+    const VF b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + kLanes);
 #pragma GCC unroll 12
     for (int i = 0; i < kSliver; ++i) {
       const VF value = hn::Set(d, a.at(i, p));
       sums[i][0] = hn::MulAdd(value, b0, sums[i][0]);
       sums[i][1] = hn::MulAdd(value, b1, sums[i][1]);
     }
-    b += kPanel;
+    b += panel.stride;
   }
 #pragma GCC unroll 12
   for (int i = 0; i < kSliver; ++i) finish(i, sums[i][0], sums[i][1]);
@@ -115,7 +122,7 @@ HWY_INLINE void store_tile(const float* tile, int64_t row, int64_t column, int64
 // Multiplies one tile and stores rows x columns of it at (row, column) of the output block. Whole tiles of
 // f32 go straight from the registers.
 template <typename Sliver>
-HWY_INLINE void multiply_and_store(int64_t depth, Sliver a, const float* b, int64_t row, int64_t column,
+HWY_INLINE void multiply_and_store(int64_t depth, Sliver a, Panel b, int64_t row, int64_t column,
                                    int64_t rows, int64_t columns, const TileStore& to) {
   prefetch_tile(row, column, rows, to);
   const bool plain = rows == kSliver && columns == kPanel && to.dtype == DType::f32;
