@@ -27,6 +27,8 @@ struct CheckpointTensor : TensorEntry {
   int32_t file = 0;  // index into Checkpoint::files()
 };
 
+struct CheckpointData;
+
 class Checkpoint {
  public:
   // A Hugging Face folder (config.json with model.safetensors, or model.safetensors.index.json and its
@@ -70,10 +72,9 @@ class Checkpoint {
   std::optional<std::string> side_file(std::string_view name) const;
 
  private:
-  struct Impl;
-  explicit Checkpoint(std::unique_ptr<Impl> impl);
+  explicit Checkpoint(std::unique_ptr<CheckpointData> data);
 
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<CheckpointData> data_;
 };
 
 }  // namespace tenon

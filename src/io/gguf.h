@@ -69,8 +69,11 @@ struct GgufFile {
 // big-endian, a tensor type that Tenon cannot read, by name). The subject is the key or tensor, if any.
 Result<GgufFile> parse_gguf(std::span<const std::byte> file);
 
-// ggml's name and number of a dtype ("Q4_1", 3). Numbers are as in ggml.h's enum ggml_type.
-std::string_view ggml_type_name(DType dtype);
-uint32_t ggml_type_number(DType dtype);
+// The number of a dtype in ggml.h's enum ggml_type; nothing where ggml has none (u8).
+std::optional<uint32_t> ggml_type_number(DType dtype);
+
+// Every array and string is a view into the file, so elements of one value are walked, never copied. Bytes of
+// a fixed-width element; 0 for string and array.
+int64_t gguf_type_bytes(GgufType type);
 
 }  // namespace tenon

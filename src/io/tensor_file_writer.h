@@ -19,6 +19,7 @@ namespace tenon {
 struct TensorFileLayout {
   std::string header;
   std::vector<TensorEntry> tensors;
+  int64_t file_bytes = 0;  // zero bytes after the last tensor fill the file up to this
 };
 
 class TensorFileWriter {
@@ -35,11 +36,12 @@ class TensorFileWriter {
  private:
   TensorFileWriter(FileWriter file, TensorFileLayout layout);
   Status pad_to(int64_t offset_bytes);
-  void skip_empty();
+  Status skip_empty();
 
   FileWriter file_;
   std::vector<TensorEntry> tensors_;
   size_t current_ = 0;
+  int64_t file_bytes_ = 0;
 };
 
 }  // namespace tenon
