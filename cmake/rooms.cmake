@@ -57,6 +57,8 @@ tenon_room(exec ROOMS base ir device plan record)
 tenon_room(run ROOMS base io record text ir ops models passes device plan exec LIBRARIES PkgConfig::yaml)
 tenon_room(cli ROOMS base io record text ir ops models passes device plan exec run backend/cpu)
 
+target_compile_definitions(tenon_cli PRIVATE TENON_VERSION="${PROJECT_VERSION}")
+
 if(EXISTS ${CMAKE_SOURCE_DIR}/src/cli/main.cc)
   add_executable(tenon ${CMAKE_SOURCE_DIR}/src/cli/main.cc)
   target_link_libraries(tenon PRIVATE tenon_cli)

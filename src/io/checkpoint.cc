@@ -1,7 +1,6 @@
 #include "io/checkpoint.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -194,7 +193,8 @@ Error no_weights(const std::string& folder, const Listing& listing) {
 
 Result<CheckpointData> open_huggingface(const std::string& folder, const Listing& listing,
                                         WeightFiles weights) {
-  CheckpointData data{.folder = folder};
+  CheckpointData data;
+  data.folder = folder;
   if (!listing.config) {
     return not_found(fmt::format("the folder holds weights but no {}", kConfig), folder,
                      fmt::format("Download {} into the same folder.", kConfig));
@@ -220,7 +220,9 @@ Result<CheckpointData> open_huggingface(const std::string& folder, const Listing
 }
 
 Result<CheckpointData> open_gguf(const std::string& path) {
-  CheckpointData data{.format = CheckpointFormat::gguf, .folder = parent_folder(path)};
+  CheckpointData data;
+  data.format = CheckpointFormat::gguf;
+  data.folder = parent_folder(path);
   ASSIGN_OR_RETURN(MappedFile map, MappedFile::open(path));
   auto file = parse_gguf(map.bytes());
   if (!file.ok()) return std::move(file).error().within(path);
@@ -265,7 +267,9 @@ Result<Checkpoint> Checkpoint::open(const std::string& path, WeightFiles weights
 }
 
 Result<Checkpoint> Checkpoint::open_adapter(const std::string& folder) {
-  CheckpointData data{.path = folder, .folder = folder};
+  CheckpointData data;
+  data.path = folder;
+  data.folder = folder;
   const std::string config = join_path(folder, "adapter_config.json");
   const std::string weights = join_path(folder, "adapter_model.safetensors");
   if (!is_folder(folder)) return not_found("the adapter folder is not there", folder, "Check the path.");

@@ -19,11 +19,6 @@ struct Tally {
   std::optional<Error> error;
 };
 
-bool in_part(const StreamSettings& settings, int64_t row) {
-  if (settings.part == DataPart::all) return true;
-  return in_eval_split(settings.seed, row, settings.eval_fraction) == (settings.part == DataPart::eval);
-}
-
 // Trained spans whose last trained token is an ordinary one: such an answer does not teach where to stop.
 int64_t spans_without_end(const TokenizedExample& example, const Tokenizer& tokenizer) {
   int64_t found = 0;
@@ -70,7 +65,7 @@ void count_row(int64_t row, LoadedRow loaded, const Tokenizer& tokenizer, DataRe
   report.reasonings_rendered += rendered.reasonings_rendered;
   ++report.mask_sources[static_cast<size_t>(rendered.mask)];
   if (report.examples.size() < kExamples) {
-    report.examples.push_back({row, std::move(loaded.rendered), tokens.full_tokens, trained});
+    report.examples.push_back({row, {}, std::move(loaded.rendered), tokens.full_tokens, trained});
   }
 }
 
@@ -101,7 +96,7 @@ void tally_rows(const Dataset& dataset, const StreamSettings& settings, const st
                 Range range, Tally& tally) {
   for (int64_t i = range.begin; i < range.end; ++i) {
     const int64_t row = sample.empty() ? i : sample[static_cast<size_t>(i)];
-    if (!in_part(settings, row)) continue;
+    if (!in_data_part(settings, row)) continue;
     Result<LoadedRow> loaded = load_row(dataset, row, settings.rows);
     if (!loaded.ok()) {
       tally.error = std::move(loaded).error();
@@ -120,7 +115,7 @@ std::vector<int64_t> choose_sample(int64_t rows, int64_t part_rows, const Stream
   const Permutation order(settings.seed, 0, rows);
   for (int64_t i = 0; i < rows && static_cast<int64_t>(sample.size()) < max_rows; ++i) {
     const int64_t row = settings.shuffle ? order(i) : i;
-    if (in_part(settings, row)) sample.push_back(row);
+    if (in_data_part(settings, row)) sample.push_back(row);
   }
   return sample;
 }
@@ -172,7 +167,7 @@ std::string example_text(const ReportExample& example) {
     at = span.end;
   }
   marked += rendered.text.substr(static_cast<size_t>(at));
-  return fmt::format("example, row {} ({} tokens, {} trained; trained text in « »):\n{}\n", example.row,
+  return fmt::format("example, {} ({} tokens, {} trained; trained text in « »):\n{}\n", example.where,
                      example.tokens, example.trained_tokens, marked);
 }
 
@@ -182,7 +177,7 @@ Result<DataReport> report_dataset(const Dataset& dataset, const StreamSettings& 
                                   ThreadPool* threads) {
   const int64_t rows = dataset.rows();
   int64_t part_rows = 0;
-  for (int64_t row = 0; row < rows; ++row) part_rows += in_part(settings, row);
+  for (int64_t row = 0; row < rows; ++row) part_rows += in_data_part(settings, row);
   const std::vector<int64_t> sample = choose_sample(rows, part_rows, settings, max_rows);
   const int64_t count = sample.empty() ? rows : static_cast<int64_t>(sample.size());
 
@@ -207,6 +202,8 @@ Result<DataReport> report_dataset(const Dataset& dataset, const StreamSettings& 
     if (tally.error) return std::move(*tally.error);
     merge(report, std::move(tally.report));
   }
+  if (report.longest_row >= 0) report.longest_where = dataset.file().where(report.longest_row);
+  for (ReportExample& example : report.examples) example.where = dataset.file().where(example.row);
   if (report.usable == 0) {
     return bad_file(
         fmt::format("none of {} rows has a token to train on ({} too long, {} without an answer inside "
@@ -221,10 +218,9 @@ std::string report_text(const DataReport& report) {
   std::string out = fmt::format("{}: {}, {} rows of format '{}'; {} in this part, {} read\n", report.path,
                                 file_kind_name(report.kind), report.rows, row_format_name(report.format),
                                 report.part_rows, report.scanned_rows);
-  out +=
-      fmt::format("  usable {} rows, {} tokens, {} trained ({}); longest row {} with {} tokens\n",
-                  report.usable, report.tokens, report.trained_tokens,
-                  percent(report.trained_tokens, report.tokens), report.longest_row, report.longest_tokens);
+  out += fmt::format("  usable {} rows, {} tokens, {} trained ({}); longest {} tokens at {}\n", report.usable,
+                     report.tokens, report.trained_tokens, percent(report.trained_tokens, report.tokens),
+                     report.longest_tokens, report.longest_where);
   for (size_t m = 0; m < report.mask_sources.size(); ++m) {
     if (report.mask_sources[m] == 0) continue;
     out += fmt::format("  {} rows: trained text known by {}\n", report.mask_sources[m],

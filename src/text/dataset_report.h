@@ -15,6 +15,7 @@ namespace tenon {
 
 struct ReportExample {
   int64_t row = 0;
+  std::string where;  // "path:line"
   RenderedExample rendered;
   int64_t tokens = 0;
   int64_t trained_tokens = 0;
@@ -37,6 +38,7 @@ struct DataReport {
   int64_t trained_tokens = 0;
   int64_t longest_tokens = 0;  // before cutting, of all scanned rows
   int64_t longest_row = -1;
+  std::string longest_where;  // "path:line"
   // [0] counts empty rows, [b] rows of 2^(b-1) to 2^b - 1 tokens before cutting.
   std::array<int64_t, 33> length_histogram{};
   std::array<int64_t, 3> begin_tokens{};  // usable rows with 0, 1, 2 or more begin-of-sequence tokens

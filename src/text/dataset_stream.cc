@@ -5,14 +5,13 @@
 
 namespace tenon {
 
+bool in_data_part(const StreamSettings& settings, int64_t row) {
+  if (settings.part == DataPart::all) return true;
+  return in_eval_split(settings.seed, row, settings.eval_fraction) == (settings.part == DataPart::eval);
+}
+
 DataStream::DataStream(const Dataset& dataset, const StreamSettings& settings)
     : dataset_(&dataset), settings_(settings), order_(settings.seed, 0, dataset.rows()) {}
-
-bool DataStream::in_part(int64_t row) const {
-  if (settings_.part == DataPart::all) return true;
-  const bool eval = in_eval_split(settings_.seed, row, settings_.eval_fraction);
-  return eval == (settings_.part == DataPart::eval);
-}
 
 Result<DataStream> DataStream::open(const Dataset& dataset, const StreamSettings& settings) {
   const TokenSettings& tokens = settings.rows.tokens;
@@ -29,7 +28,7 @@ Result<DataStream> DataStream::open(const Dataset& dataset, const StreamSettings
   }
   DataStream stream(dataset, settings);
   for (int64_t row = 0; row < dataset.rows(); ++row)
-    if (stream.in_part(row)) return stream;
+    if (in_data_part(settings, row)) return stream;
   return bad_argument("no row of the data set falls into this part", dataset.file().path(),
                       "Change the evaluation share, or give more rows.");
 }
@@ -59,7 +58,7 @@ Status DataStream::find_pending() {
   if (pending_) return {};
   for (int64_t cursor = state_.cursor; cursor < dataset_->rows(); ++cursor) {
     const int64_t row = settings_.shuffle ? order_(cursor) : cursor;
-    if (!in_part(row)) continue;
+    if (!in_data_part(settings_, row)) continue;
     ASSIGN_OR_RETURN(LoadedRow loaded, load_row(*dataset_, row, settings_.rows));
     TokenizedRow& tokens = loaded.tokens;
     if (tokens.skipped) {

@@ -26,6 +26,9 @@ struct StreamSettings {
   DataPart part = DataPart::all;
 };
 
+// Whether the row belongs to settings.part.
+bool in_data_part(const StreamSettings& settings, int64_t row);
+
 // A position: all that a resumed run needs. `cursor` counts positions in the order of the whole data set,
 // rows of the other part and unusable rows included.
 struct DataState {
@@ -71,7 +74,6 @@ class DataStream {
   };
 
   DataStream(const Dataset& dataset, const StreamSettings& settings);
-  bool in_part(int64_t row) const;
   // The first usable row from state_.cursor on, kept in pending_; none where the epoch ends first.
   Status find_pending();
   void begin_epoch(int64_t epoch);
