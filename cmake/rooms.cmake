@@ -50,9 +50,16 @@ tenon_room(ir ROOMS base)
 tenon_room(ops ROOMS base ir)
 tenon_room(models ROOMS base io ir ops)
 tenon_room(passes ROOMS base ir ops)
+<<<<<<< HEAD
 tenon_room(device ROOMS base ir)
 tenon_room(plan ROOMS base ir ops device LIBRARIES nlohmann_json::nlohmann_json)
+=======
+tenon_room(device ROOMS base ir LIBRARIES nlohmann_json::nlohmann_json)
+tenon_room(plan ROOMS base ir ops device)
+>>>>>>> cpu
 tenon_room(backend/cpu ROOMS base ir ops device LIBRARIES PkgConfig::hwy)
+# Kernels are compiled for plain x86-64, AVX2 and AVX-512; one of the three is chosen when the program starts.
+target_compile_definitions(tenon_backend_cpu PRIVATE HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL\))
 tenon_room(exec ROOMS base ir device plan record)
 tenon_room(run ROOMS base io record text ir ops models passes device plan exec LIBRARIES PkgConfig::yaml)
 tenon_room(cli ROOMS base io record text ir ops models passes device plan exec run backend/cpu)

@@ -36,6 +36,10 @@ struct Context {
   }
 };
 
+ValueId input(Builder& b, const ForwardOptions& options, const char* name, int64_t count) {
+  return b.add_static(Role::input, options.input_prefix + name, {DType::i32, Shape{count}});
+}
+
 ValueId matrix(Context& c, const std::string& name, int64_t rows, int64_t columns) {
   return c.b.add_static(Role::weight, name, {c.options.weight_dtype, Shape{rows, columns}});
 }
@@ -110,13 +114,13 @@ struct ApplyFeedForward {
 Context make_context(Builder& builder, const ModelSpec& spec, const ForwardOptions& options,
                      ValueId positions) {
   Context c{builder, spec, options, {}, {}, {}, {}, {}, positions};
-  const Shape tokens{options.tokens};
   if (options.cache) {
-    c.slots = c.input(kSlotsInput, tokens);
-    c.stream = c.input(kStreamInput, tokens);
-    c.page_table = c.input(kPageTableInput, Shape{options.cache->streams, options.cache->max_pages});
+    const Shape table{options.cache->streams, options.cache->max_pages};
+    c.slots = input(builder, options, kSlotsInput, options.tokens);
+    c.stream = input(builder, options, kStreamInput, options.tokens);
+    c.page_table = builder.add_static(Role::input, kPageTableInput, {DType::i32, table});
   } else {
-    c.sequence_begin = c.input(kSequenceBeginInput, tokens);
+    c.sequence_begin = input(builder, options, kSequenceBeginInput, options.tokens);
   }
   for (size_t i = 0; i < spec.ropes.size(); ++i) {
     const RopeSpec& rope = spec.ropes[i];
@@ -138,9 +142,8 @@ ValueId head_weight(Builder& builder, const ModelSpec& spec, const ForwardOption
 
 ValueId build_forward(Builder& builder, const ModelSpec& spec, const ForwardOptions& options) {
   CHECK(options.tokens > 0);
-  const Type token_type{DType::i32, Shape{options.tokens}};
-  const ValueId ids = builder.add_static(Role::input, kIdsInput, token_type);
-  const ValueId positions = builder.add_static(Role::input, kPositionsInput, token_type);
+  const ValueId ids = input(builder, options, kIdsInput, options.tokens);
+  const ValueId positions = input(builder, options, kPositionsInput, options.tokens);
   Context c = make_context(builder, spec, options, positions);
   const ValueId table = matrix(c, spec.embedding_path + ".weight", spec.vocab, spec.hidden);
   builder.set_name(spec.embedding_path);
@@ -159,7 +162,7 @@ ValueId build_forward(Builder& builder, const ModelSpec& spec, const ForwardOpti
 
 ValueId build_logits(Builder& builder, const ModelSpec& spec, ValueId hidden, int64_t rows,
                      const ForwardOptions& options) {
-  const ValueId chosen = builder.add_static(Role::input, kRowsInput, {DType::i32, Shape{rows}});
+  const ValueId chosen = input(builder, options, kRowsInput, rows);
   builder.set_name(spec.head.path);
   const ValueId x = gather_rows(builder, hidden, chosen);
   return matmul(builder, x, head_weight(builder, spec, options), {.trans_b = true, .out_dtype = DType::f32});
@@ -167,7 +170,7 @@ ValueId build_logits(Builder& builder, const ModelSpec& spec, ValueId hidden, in
 
 LossOutputs build_loss(Builder& builder, const ModelSpec& spec, ValueId hidden,
                        const ForwardOptions& options) {
-  const ValueId labels = builder.add_static(Role::input, kLabelsInput, {DType::i32, Shape{options.tokens}});
+  const ValueId labels = input(builder, options, kLabelsInput, options.tokens);
   builder.set_name(spec.head.path);
   const auto out = linear_cross_entropy(builder, hidden, head_weight(builder, spec, options), labels, {});
   return {out.loss, out.predicted};

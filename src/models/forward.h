@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "ir/builder.h"
 #include "models/model_spec.h"
@@ -25,6 +26,9 @@ struct ForwardOptions {
   std::optional<CacheOptions> cache;  // none: packed sequences
   // The dtype that a two-dimensional weight has in memory; norms and biases are always f32.
   DType weight_dtype = DType::f32;
+  // Put before the names of inputs sized by tokens or rows, so that programs of several sizes can be planned
+  // together.
+  std::string input_prefix;
 };
 
 // Inputs that the caller writes before each run, all i32. Packed: ids, positions and sequence_begin [tokens].

@@ -1,5 +1,7 @@
 #include "passes/optimiser.h"
 
+#include <cmath>
+
 #include "ir/builder.h"
 #include "ops/accumulate.h"
 #include "ops/global_norm.h"
@@ -15,6 +17,12 @@ std::string first_moment_name(const std::string& value) {
 }
 std::string second_moment_name(const std::string& value) {
   return value + ".v";
+}
+
+std::array<float, 3> optimiser_hyper(double lr, int64_t step, const AdamWOptions& options) {
+  const double t = static_cast<double>(step);
+  return {static_cast<float>(lr), static_cast<float>(1 - std::pow(options.beta1, t)),
+          static_cast<float>(1 - std::pow(options.beta2, t))};
 }
 
 void accumulate_gradients(Program& program, std::span<const TrainedValue> values,

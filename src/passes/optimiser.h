@@ -3,6 +3,7 @@
 // and clears them.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ void accumulate_gradients(Program& program, std::span<const TrainedValue> values
 
 // Input of the optimiser step: f32 [3] = learning rate, 1 - beta1^step, 1 - beta2^step.
 inline constexpr const char* kHyperInput = "hyper";
+std::array<float, 3> optimiser_hyper(double lr, int64_t step,
+                                     const AdamWOptions& options);  // step counts from 1
 // Output: f32 [1], the norm of all gradients before clipping.
 inline constexpr const char* kGradientNormOutput = "gradient_norm";
 

@@ -53,7 +53,7 @@ template <typename T>
 void read_pattern(const json& config, const char* key, std::map<std::string, T>& out) {
   const auto at = config.find(key);
   if (at == config.end() || !at->is_object()) return;
-  for (const auto& [pattern, value] : at->items()) out[pattern] = value.get<T>();
+  for (const auto& [pattern, value] : at->items()) out[pattern] = value.template get<T>();
 }
 
 Result<AdapterOptions> read_options(const json& config, const std::string& subject) {

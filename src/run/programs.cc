@@ -142,6 +142,7 @@ Program decode_program(const ModelSpec& spec, const std::vector<AdapterModule>& 
   Builder b(program);
   ForwardOptions options = forward_options(settings.tokens, settings);
   options.cache = settings.cache;
+  options.input_prefix = name + ".";
   const ValueId hidden = build_forward(b, spec, options);
   b.mark_output(build_logits(b, spec, hidden, settings.rows, options), kLogitsOutput);
   program = checked(std::move(program));

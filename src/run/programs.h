@@ -71,7 +71,8 @@ inline constexpr const char* kGradientPrefix = "grad.";  // of outputs: "grad." 
 Program probe_program(const ModelSpec& spec, const std::vector<AdapterModule>& modules, int64_t tokens,
                       ProbeGradients gradients, const ProgramSettings& settings);
 
-// One run of cached decoding: `tokens` new tokens, logits of `rows` of them.
+// One run of cached decoding: `tokens` new tokens, logits of `rows` of them. Inputs sized by tokens or rows
+// carry the program's name and a dot before their own, since programs of several sizes are planned together.
 struct DecodeSettings : ProgramSettings {
   CacheOptions cache;
   int64_t tokens = 1;
