@@ -50,13 +50,8 @@ tenon_room(ir ROOMS base)
 tenon_room(ops ROOMS base ir)
 tenon_room(models ROOMS base io ir ops)
 tenon_room(passes ROOMS base ir ops)
-<<<<<<< HEAD
-tenon_room(device ROOMS base ir)
-tenon_room(plan ROOMS base ir ops device LIBRARIES nlohmann_json::nlohmann_json)
-=======
 tenon_room(device ROOMS base ir LIBRARIES nlohmann_json::nlohmann_json)
-tenon_room(plan ROOMS base ir ops device)
->>>>>>> cpu
+tenon_room(plan ROOMS base ir ops device LIBRARIES nlohmann_json::nlohmann_json)
 tenon_room(backend/cpu ROOMS base ir ops device LIBRARIES PkgConfig::hwy)
 # Kernels are compiled for plain x86-64, AVX2 and AVX-512; one of the three is chosen when the program starts.
 target_compile_definitions(tenon_backend_cpu PRIVATE HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL\))
