@@ -84,24 +84,6 @@ std::vector<FitCandidate> candidates(const TrainRecipe& recipe, const Model& mod
   return out;
 }
 
-Error over_budget_error(const TrainRecipe& recipe, const Model& model,
-                        const std::vector<AdapterModule>& modules, const Device& device,
-                        const TrainPlan& leanest) {
-  const int64_t needed = needed_bytes(leanest.plan);
-  std::string hint;
-  for (const FitSuggestion& fits :
-       suggest(candidates(recipe, model, modules, device), leanest.budget_bytes)) {
-    hint += fmt::format("{}{} ({})", hint.empty() ? "These fit: " : "; ", fits.description,
-                        format_bytes(fits.needed_bytes));
-  }
-  if (hint.empty())
-    hint = fmt::format("No setting of this model fits; it needs at least {}.", format_bytes(needed));
-  return over_budget(
-      fmt::format("the run needs {}, {} more than the {} there are", format_bytes(needed),
-                  format_bytes(needed - leanest.budget_bytes), format_bytes(leanest.budget_bytes)),
-      "--memory", hint);
-}
-
 }  // namespace
 
 DType resolve_compute(std::string_view compute, const DeviceFacts& facts) {
@@ -135,16 +117,27 @@ Result<TrainPlan> plan_training(const TrainRecipe& recipe, const Model& model,
                                 const std::vector<AdapterModule>& modules, const Device& device) {
   const int64_t budget = recipe.memory.bytes > 0 ? recipe.memory.bytes : device.facts().memory_bytes;
   const int32_t blocks = static_cast<int32_t>(model.spec.blocks.size());
-  Result<TrainPlan> planned =
-      recipe.recompute == "auto"
-          ? plan_auto(recipe, model, modules, device, budget)
-          : plan_with(recipe, model, modules, device, recipe.recompute == "blocks" ? blocks : 0);
-  if (!planned.ok()) return planned;
-  planned->budget_bytes = budget;
-  if (!fit(needed_bytes(planned->plan), budget).fits) {
-    return over_budget_error(recipe, model, modules, device, *planned);
+  Result<TrainPlan> plan = recipe.recompute == "auto" ? plan_auto(recipe, model, modules, device, budget)
+                                                      : plan_with(recipe, model, modules, device,
+                                                                  recipe.recompute == "blocks" ? blocks : 0);
+  if (plan.ok()) plan->budget_bytes = budget;
+  return plan;
+}
+
+Status check_fits(const TrainPlan& plan, const TrainRecipe& recipe, const Model& model,
+                  const std::vector<AdapterModule>& modules, const Device& device) {
+  const FitVerdict verdict = fit(needed_bytes(plan.plan), plan.budget_bytes);
+  if (verdict.fits) return {};
+  std::string hint;
+  for (const FitSuggestion& fits : suggest(candidates(recipe, model, modules, device), plan.budget_bytes)) {
+    hint += fmt::format("{}{} ({})", hint.empty() ? "These fit: " : "; ", fits.description,
+                        format_bytes(fits.needed_bytes));
   }
-  return planned;
+  if (hint.empty()) hint = "No setting of this model fits in that.";
+  return over_budget(
+      fmt::format("the run needs {}, {} more than the {} there are", format_bytes(verdict.needed_bytes),
+                  format_bytes(verdict.shortfall_bytes), format_bytes(verdict.budget_bytes)),
+      "--memory", hint);
 }
 
 }  // namespace tenon

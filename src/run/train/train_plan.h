@@ -31,9 +31,13 @@ struct TrainPlan {
   int64_t budget_bytes = 0;  // of recipe.memory, or the device's memory
 };
 
-// Plans train step, optimiser step and evaluation. Where it does not fit the budget: over_budget, with the
-// report of the leanest plan as message and the nearest settings that fit as hint.
+// Plans train step, optimiser step and evaluation within the budget where that is possible; the leanest plan
+// where it is not (check_fits() tells). Errors as make_plan.
 Result<TrainPlan> plan_training(const TrainRecipe& recipe, const Model& model,
                                 const std::vector<AdapterModule>& modules, const Device& device);
+
+// over_budget where the plan needs more than its budget, with the nearest settings that fit as hint.
+Status check_fits(const TrainPlan& plan, const TrainRecipe& recipe, const Model& model,
+                  const std::vector<AdapterModule>& modules, const Device& device);
 
 }  // namespace tenon
