@@ -43,7 +43,7 @@ function(tenon_room room)
 endfunction()
 
 tenon_room(base LIBRARIES Threads::Threads)
-tenon_room(io ROOMS base LIBRARIES nlohmann_json::nlohmann_json)
+tenon_room(io ROOMS base LIBRARIES nlohmann_json::nlohmann_json PkgConfig::xxhash)
 tenon_room(record ROOMS base io)
 tenon_room(text ROOMS base io LIBRARIES PkgConfig::pcre2 PkgConfig::utf8proc PkgConfig::simdjson PkgConfig::zlib PkgConfig::zstd)
 tenon_room(ir ROOMS base)
