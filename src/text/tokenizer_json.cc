@@ -58,12 +58,12 @@ Result<std::unique_ptr<TokenizerParts>> read_tokenizer_json(std::string_view tex
   }
   auto parts = std::make_unique<TokenizerParts>();
   if (Status status = read_stages(root, *parts); !status.ok()) return std::move(status).error().within(name);
-  finish_parts(*parts);
   return parts;
 }
 
 Result<Tokenizer> Tokenizer::from_json(std::string_view tokenizer_json, std::string name) {
   ASSIGN_OR_RETURN(auto parts, read_tokenizer_json(tokenizer_json, name));
+  finish_parts(*parts);
   return Tokenizer(std::move(parts));
 }
 

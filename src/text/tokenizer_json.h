@@ -14,7 +14,7 @@ Status read_json_pretokeniser(JsonValue element, Pretokeniser& steps);
 Status read_json_postprocessor(JsonValue element, Postprocessor& steps);
 Status read_json_decoder(JsonValue element, Decoder& steps);
 
-// The whole file. `name` is the subject of errors.
+// The whole file, before finish_parts(). `name` is the subject of errors.
 Result<std::unique_ptr<TokenizerParts>> read_tokenizer_json(std::string_view text, const std::string& name);
 
 }  // namespace tenon
