@@ -107,6 +107,11 @@ Status assign(const Option& option, std::string& variable, std::string_view text
   return {};
 }
 
+Status assign(const Option&, std::optional<std::string>& variable, std::string_view text) {
+  variable = text;
+  return {};
+}
+
 Status assign(const Option& option, ByteSize& variable, std::string_view text) {
   auto size = parse_byte_size(text);
   if (!size.ok()) return std::move(size).error().within(option.name);
@@ -152,6 +157,7 @@ struct TextOf {
   std::string operator()(const int64_t* value) const { return std::to_string(*value); }
   std::string operator()(const double* value) const { return number_text(*value); }
   std::string operator()(const std::string* value) const { return *value; }
+  std::string operator()(const std::optional<std::string>* value) const { return value->value_or(""); }
   std::string operator()(const ByteSize* value) const { return byte_size_text(*value); }
   std::string operator()(const StringList* value) const { return fmt::format("{}", fmt::join(*value, ",")); }
   std::string operator()(const IntegerMap* value) const {
@@ -227,7 +233,7 @@ std::string value_placeholder(const Option& option) {
   if (!option.value_name.empty()) return std::string(option.value_name);
   if (!option.choices.empty()) return fmt::format("{}", fmt::join(option.choices, "|"));
   constexpr std::array<std::string_view, std::variant_size_v<OptionTarget>> kByType = {
-      "", "N", "X", "TEXT", "SIZE", "A,B,...", "NAME=N,..."};
+      "", "N", "X", "TEXT", "TEXT", "SIZE", "A,B,...", "NAME=N,..."};
   return std::string(kByType[option.target.index()]);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,10 +56,10 @@ inline NumberRange fraction() {
   return {.min = 0, .max = 1, .max_open = true};
 }
 
-// bool: a flag; true without a value. StringList: "a,b,c"; where `repeatable`, each use adds one whole value
-// instead. IntegerMap: "name=8,other=16".
-using OptionTarget =
-    std::variant<bool*, int64_t*, double*, std::string*, ByteSize*, StringList*, IntegerMap*>;
+// bool: a flag; true without a value. optional: told apart from a text that is given and empty. StringList:
+// "a,b,c"; where `repeatable`, each use adds one whole value instead. IntegerMap: "name=8,other=16".
+using OptionTarget = std::variant<bool*, int64_t*, double*, std::string*, std::optional<std::string>*,
+                                  ByteSize*, StringList*, IntegerMap*>;
 
 struct Option {
   std::string_view name;  // without dashes in front: "warmup-steps"

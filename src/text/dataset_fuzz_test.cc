@@ -1,0 +1,28 @@
+// Runs the fuzz target over its kept corpus, so that a found crash stays fixed in every build.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "text/dataset_fuzz.cc"
+
+namespace tenon {
+namespace {
+
+TEST(DatasetFuzz, CorpusAndItsBeginningsEndWell) {
+  const std::filesystem::path folder = std::filesystem::path(TENON_SOURCE_DIR) / "tests/fuzz/dataset";
+  int inputs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream in(entry.path(), std::ios::binary);
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
+    const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+    for (size_t size = 0; size <= bytes.size(); ++size) EXPECT_EQ(LLVMFuzzerTestOneInput(data, size), 0);
+    ++inputs;
+  }
+  EXPECT_GE(inputs, 12);
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,47 @@
+#include "text/vocabulary.h"
+
+#include "base/check.h"
+
+namespace tenon {
+
+void Vocabulary::reserve(size_t tokens, size_t text_bytes) {
+  texts_.reserve(text_bytes);
+  spans_.reserve(tokens);
+  grow(std::bit_ceil(tokens * 2 + 16));
+}
+
+void Vocabulary::grow(size_t capacity) {
+  if (capacity <= slots_.size()) return;
+  slots_.assign(capacity, Slot{});
+  mask_ = capacity - 1;
+  for (int32_t id = 0; id < size(); ++id) {
+    if (!has(id)) continue;
+    const uint64_t hash = quick_hash(text(id));
+    const auto tag = static_cast<uint32_t>(hash >> 32);
+    size_t at = hash & mask_;
+    while (slots_[at].id >= 0 && !(slots_[at].tag == tag && text(slots_[at].id) == text(id))) {
+      at = (at + 1) & mask_;
+    }
+    slots_[at] = {tag, id};
+  }
+}
+
+bool Vocabulary::add(std::string_view text, int32_t id) {
+  CHECK(id >= 0 && id <= kMaxTokenId);
+  if (has(id)) return false;
+  if ((static_cast<size_t>(count_) + 1) * 2 > slots_.size()) grow(std::bit_ceil(slots_.size() * 2 + 16));
+  if (static_cast<size_t>(id) >= spans_.size()) spans_.resize(static_cast<size_t>(id) + 1);
+  spans_[static_cast<size_t>(id)] = {texts_.size(), static_cast<uint32_t>(text.size()), true};
+  texts_.append(text);
+  ++count_;
+  const uint64_t hash = quick_hash(text);
+  const auto tag = static_cast<uint32_t>(hash >> 32);
+  size_t at = hash & mask_;
+  while (slots_[at].id >= 0 && !(slots_[at].tag == tag && this->text(slots_[at].id) == text)) {
+    at = (at + 1) & mask_;
+  }
+  slots_[at] = {tag, id};
+  return true;
+}
+
+}  // namespace tenon
