@@ -91,10 +91,10 @@ struct PlanOptions {
   bool reuse = true;     // off: every value gets bytes of its own (the oracle of the tests)
   bool in_place = true;  // off: no may-alias is taken
   // Names of weights that stay in the mapped file; a name that no program has says nothing.
-  std::vector<std::string> external;
+  std::vector<std::string> external = {};
   // Forbidden kernels, by name, and kernels that must serve an op: "matmul=matmul_reference".
-  std::vector<std::string> without_kernels;
-  std::vector<std::string> require_kernels;
+  std::vector<std::string> without_kernels = {};
+  std::vector<std::string> require_kernels = {};
 };
 
 // Fails with `unsupported` where no kernel serves a step (naming the op, its types and why), with

@@ -29,8 +29,8 @@ struct Extent {
 Status check_extents(std::vector<Extent> extents, int64_t arena_bytes, const std::string& subject) {
   std::erase_if(extents, [](const Extent& e) { return e.begin == e.end; });
   for (const Extent& e : extents) {
-    if (e.begin < 0 || e.end > arena_bytes) return bad_argument(e.what + " is outside its arena", subject);
     if (e.begin % kArenaAlignment != 0) return bad_argument(e.what + " is not aligned", subject);
+    if (e.begin < 0 || e.end > arena_bytes) return bad_argument(e.what + " is outside its arena", subject);
   }
   std::stable_sort(extents.begin(), extents.end(),
                    [](const Extent& a, const Extent& b) { return a.first < b.first; });
@@ -222,10 +222,10 @@ class Check {
     }
     int64_t peak = 0;
     for (const Extent& e : extents) peak = std::max(peak, e.begin == e.end ? 0 : e.end);
+    RETURN_IF_ERROR(check_extents(std::move(extents), plan_.work_bytes, "plan of " + program_.name));
     if (peak != planned_.peak_bytes) return broken("the peak is not where the highest placement ends");
-    if (planned_.peak_bytes > plan_.work_bytes) return broken("the work arena is smaller than the peak");
     if (planned_.peak_bytes < planned_.lower_bound_bytes) return broken("the peak is below the lower bound");
-    return check_extents(std::move(extents), planned_.peak_bytes, "plan of " + program_.name);
+    return {};
   }
 
   const Plan& plan_;
