@@ -101,6 +101,7 @@ class RandomProgram {
     const Shape shape = builder_.shape(a);
     if (shape.rank() != 2) return;
     const int64_t n = std::vector<int64_t>{3, 8, 16, 40}[below(4)];
+    if (n * shape[0] > 512 || n * shape[1] > 4096) return;
     const ValueId weight = builder_.add_static(Role::weight, "w" + Shape{n, shape[1]}.text(),
                                                Type{DType::f32, Shape{n, shape[1]}});
     MatmulOptions options{.trans_b = true, .alpha = 0.5, .out_dtype = builder_.dtype(a)};
