@@ -59,6 +59,7 @@ tenon_room(exec ROOMS base ir device plan record)
 tenon_room(run ROOMS base io record text ir ops models passes device plan exec LIBRARIES PkgConfig::yaml)
 tenon_room(cli ROOMS base io record text ir ops models passes device plan exec run backend/cpu)
 
+target_compile_definitions(tenon_run PRIVATE TENON_VERSION="${PROJECT_VERSION}")
 target_compile_definitions(tenon_cli PRIVATE TENON_VERSION="${PROJECT_VERSION}")
 
 # Tests of the whole: golden families through every room.

@@ -60,6 +60,7 @@ std::vector<RecordDifference> compare_headers(const RecordHeader& left, const Re
   compare_recipes(out, left.recipe, right.recipe);
   compare_field(out, "plan_hash", left.plan_hash, right.plan_hash);
   compare_field(out, "planned_bytes", left.planned_bytes, right.planned_bytes);
+  compare_field(out, "mapped_bytes", left.mapped_bytes, right.mapped_bytes);
   return out;
 }
 

@@ -61,6 +61,7 @@ RecordHeader header_from(const Json& json) {
   json.at("recipe").get_to(event.recipe);
   json.at("plan_hash").get_to(event.plan_hash);
   json.at("planned_bytes").get_to(event.planned_bytes);
+  json.at("mapped_bytes").get_to(event.mapped_bytes);
   json.at("started_unix_seconds").get_to(event.started_unix_seconds);
   return event;
 }
@@ -90,6 +91,7 @@ RecordEval eval_from(const Json& json) {
 RecordEnd end_from(const Json& json) {
   RecordEnd event;
   json.at("status").get_to(event.status);
+  json.at("allocated_bytes").get_to(event.allocated_bytes);
   json.at("observed_peak_bytes").get_to(event.observed_peak_bytes);
   json.at("allocations_in_steps").get_to(event.allocations_in_steps);
   json.at("error").get_to(event.error);
@@ -133,6 +135,7 @@ std::string record_line(const RecordHeader& event) {
                       {"recipe", event.recipe},
                       {"plan_hash", event.plan_hash},
                       {"planned_bytes", event.planned_bytes},
+                      {"mapped_bytes", event.mapped_bytes},
                       {"started_unix_seconds", event.started_unix_seconds}});
 }
 
@@ -163,6 +166,7 @@ std::string record_line(const RecordResume& event) {
 std::string record_line(const RecordEnd& event) {
   return line_of(Json{{"event", "end"},
                       {"status", event.status},
+                      {"allocated_bytes", event.allocated_bytes},
                       {"observed_peak_bytes", event.observed_peak_bytes},
                       {"allocations_in_steps", event.allocations_in_steps},
                       {"error", event.error}});

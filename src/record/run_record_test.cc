@@ -32,6 +32,7 @@ RecordHeader header() {
           .recipe = "model: m\nsteps: 3\n",
           .plan_hash = "00ff00ff00ff00ff",
           .planned_bytes = int64_t{1} << 40,
+          .mapped_bytes = 11,
           .started_unix_seconds = 1'790'000'000};
 }
 
@@ -68,7 +69,7 @@ class Folder {
 TEST(RunRecord, EventsReadBackAsWritten) {
   const RecordEval eval{.step = 2, .loss = 0.1, .tokens = 7, .metrics = {{"accuracy", 1.0 / 3}}};
   const RecordEnd end{
-      .status = "failed", .observed_peak_bytes = 5, .allocations_in_steps = 0, .error = "a\nb"};
+      .status = "failed", .allocated_bytes = 4, .observed_peak_bytes = 5, .allocations_in_steps = 0, .error = "a\nb"};
   const auto record = parse_record(lines({record_line(header()), record_line(step(1, 2.5)), record_line(eval),
                                           "{\"event\":\"of a later build\"}", record_line(end)}),
                                    "r");
