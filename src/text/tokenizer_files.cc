@@ -3,8 +3,10 @@
 
 #include "io/folder.h"
 #include "io/mapped_file.h"
+#include "text/sentencepiece.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_config.h"
+#include "text/tokenizer_gguf.h"
 #include "text/tokenizer_json.h"
 
 namespace tenon {
@@ -19,6 +21,24 @@ std::string_view text_of(const MappedFile& file) {
 Result<Parts> read_json_file_parts(const std::string& path) {
   ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path, MapAdvice::sequential));
   return read_tokenizer_json(text_of(file), path);
+}
+
+Result<Parts> read_gguf_parts(const std::string& path) {
+  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  return read_tokenizer_gguf(file.bytes(), path);
+}
+
+Result<Parts> read_sentencepiece_parts(const std::string& path) {
+  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  auto parts = std::make_unique<TokenizerParts>();
+  const auto read = [&]() -> Status {
+    ASSIGN_OR_RETURN(const SentencePieceModel model, parse_sentencepiece(text_of(file)));
+    RETURN_IF_ERROR(build_sentencepiece(model, *parts));
+    set_added_specials(*parts, model.bos >= 0, false);
+    return {};
+  };
+  if (Status status = read(); !status.ok()) return std::move(status).error().within(path);
+  return parts;
 }
 
 // The file of a model folder that holds the tokenizer, best first.
@@ -40,6 +60,8 @@ Result<std::string> find_in_folder(const std::string& folder) {
 
 Result<Parts> read_parts(const std::string& path) {
   if (path.ends_with(".json")) return read_json_file_parts(path);
+  if (path.ends_with(".gguf")) return read_gguf_parts(path);
+  if (path.ends_with(".model")) return read_sentencepiece_parts(path);
   return unsupported("not a tokenizer file of a known kind", path,
                      "expected tokenizer.json, *.model, *.tiktoken or *.gguf");
 }

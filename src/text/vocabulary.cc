@@ -15,14 +15,7 @@ void Vocabulary::grow(size_t capacity) {
   slots_.assign(capacity, Slot{});
   mask_ = capacity - 1;
   for (int32_t id = 0; id < size(); ++id) {
-    if (!has(id)) continue;
-    const uint64_t hash = quick_hash(text(id));
-    const auto tag = static_cast<uint32_t>(hash >> 32);
-    size_t at = hash & mask_;
-    while (slots_[at].id >= 0 && !(slots_[at].tag == tag && text(slots_[at].id) == text(id))) {
-      at = (at + 1) & mask_;
-    }
-    slots_[at] = {tag, id};
+    if (has(id)) point(id);
   }
 }
 
@@ -34,14 +27,22 @@ bool Vocabulary::add(std::string_view text, int32_t id) {
   spans_[static_cast<size_t>(id)] = {texts_.size(), static_cast<uint32_t>(text.size()), true};
   texts_.append(text);
   ++count_;
-  const uint64_t hash = quick_hash(text);
+  point(id);
+  return true;
+}
+
+void Vocabulary::prefer(int32_t id) {
+  if (has(id)) point(id);
+}
+
+// Lets the slot of the text of `id` say `id`.
+void Vocabulary::point(int32_t id) {
+  const std::string_view own = text(id);
+  const uint64_t hash = quick_hash(own);
   const auto tag = static_cast<uint32_t>(hash >> 32);
   size_t at = hash & mask_;
-  while (slots_[at].id >= 0 && !(slots_[at].tag == tag && this->text(slots_[at].id) == text)) {
-    at = (at + 1) & mask_;
-  }
+  while (slots_[at].id >= 0 && !(slots_[at].tag == tag && text(slots_[at].id) == own)) at = (at + 1) & mask_;
   slots_[at] = {tag, id};
-  return true;
 }
 
 }  // namespace tenon

@@ -42,6 +42,9 @@ class Vocabulary {
   // a JSON object; the older id keeps its text.
   bool add(std::string_view text, int32_t id);
 
+  // Makes the text of this id stand for this id again, where another id has the same text.
+  void prefer(int32_t id);
+
   // -1 where it is no token.
   int32_t find(std::string_view text) const {
     if (slots_.empty()) return -1;
@@ -81,6 +84,7 @@ class Vocabulary {
   };
 
   void grow(size_t capacity);
+  void point(int32_t id);
 
   std::string texts_;
   std::vector<Span> spans_;
