@@ -90,7 +90,8 @@ Status render(const Arguments& a) {
   auto rendered = chat_template->render(variables, options);
   if (!rendered.ok()) {
     Error error = std::move(rendered).error();
-    if (error.code == ErrorCode::over_budget) error.code = ErrorCode::bad_file;  // a runaway template, not memory
+    if (error.code == ErrorCode::over_budget)
+      error.code = ErrorCode::bad_file;  // a runaway template, not memory
     return error;
   }
   write_output(a.json ? Json(rendered->text).dump() + "\n" : rendered->text);
