@@ -1,5 +1,6 @@
-// Writes rows [tokens, heads, dim] into a paged cache [pages, page_tokens, heads, dim] at slots [tokens] i32
-// (slot = page * page_tokens + offset; -1: not written). The output is the cache, updated in place.
+// Writes rows [tokens, heads, dim] into a paged cache [pages, page_tokens, heads, dim] of the same dtype at
+// slots [tokens] i32 (slot = page * page_tokens + offset, each at most once; -1: not written). The output is
+// the cache, updated in place.
 #pragma once
 
 #include "ir/builder.h"

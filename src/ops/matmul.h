@@ -2,7 +2,8 @@
 // a is [M, K] ([K, M] with trans_a), b is [K, N] ([N, K] with trans_b: the layout of linear layers' weights).
 // The product is computed in a's dtype: b may be stored in any dtype, blocks included, and is read as a's.
 // addend is [M, N] or a row [N]; it is added in f32 before the rounding. Where it is [M, N] in the output's
-// dtype the output may take its place.
+// dtype the output may take its place. Gradients come in the dtypes of their inputs, f32 for a
+// block-quantised b.
 #pragma once
 
 #include "ir/builder.h"
