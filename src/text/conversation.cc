@@ -43,26 +43,6 @@ Json message(std::string_view role, Json content) {
   return Json{{"role", role}, {"content", std::move(content)}};
 }
 
-// A list of text parts as one string; anything else that is not a string or null is refused.
-Status flatten_content(Json& content, const std::string& where) {
-  if (content.is_string() || content.is_null()) return {};
-  if (!content.is_array()) return bad_file("content is neither text nor a list of parts", where);
-  std::string joined;
-  for (size_t i = 0; i < content.size(); ++i) {
-    const Json& part = content[i];
-    const bool is_text = part.is_object() && has_string(part, "type") && part.at("type") == "text";
-    const char* key = is_text ? first_string_key(part, {"text", "value"}) : nullptr;
-    if (!part.is_string() && !key) {
-      return unsupported("a part of the content is not text", where + "." + place("content", i),
-                         "Tenon trains on text; take out images, sound and other parts.");
-    }
-    if (i > 0) joined += '\n';
-    joined += (part.is_string() ? part : part.at(key)).get_ref<const std::string&>();
-  }
-  content = std::move(joined);
-  return {};
-}
-
 void parse_call_arguments(Json& message) {
   if (!has_list(message, "tool_calls")) return;
   for (Json& call : message["tool_calls"]) {
@@ -72,6 +52,66 @@ void parse_call_arguments(Json& message) {
     Json arguments = Json::parse(function["arguments"].get_ref<const std::string&>(), nullptr, false);
     if (arguments.is_object()) function["arguments"] = std::move(arguments);
   }
+}
+
+// A call written as text {"name", "arguments"} or a list of those.
+Result<Json> call_message(const std::string& text, const std::string& where) {
+  Json calls = Json::parse(text, nullptr, false);
+  if (calls.is_object()) calls = Json::array({std::move(calls)});
+  if (!calls.is_array()) return bad_file("a function call is not JSON", where);
+  Json tool_calls = Json::array();
+  for (Json& call : calls) {
+    if (!call.is_object() || !has_string(call, "name")) return bad_file("a function call has no name", where);
+    tool_calls.push_back(Json{{"type", "function"}, {"function", std::move(call)}});
+  }
+  Json out = message("assistant", nullptr);
+  out["tool_calls"] = std::move(tool_calls);
+  parse_call_arguments(out);
+  return out;
+}
+
+void append_line(std::string& text, std::string_view line) {
+  if (!text.empty()) text += '\n';
+  text += line;
+}
+
+// Content that is a list of parts, taken apart: text parts become the content, reasoning parts the
+// reasoning_content, tool_call parts the tool_calls.
+Status flatten_content(Json& entry, const std::string& where) {
+  Json content = std::move(entry["content"]);
+  if (content.is_array()) {
+    std::string text, reasoning;
+    bool has_text = false;
+    for (size_t i = 0; i < content.size(); ++i) {
+      const Json& part = content[i];
+      const std::string place_of_part = where + "." + place("content", i);
+      const char* key = part.is_object() ? first_string_key(part, {"text", "value"}) : nullptr;
+      const Json& holder = key ? part.at(key) : part;
+      const std::string words = holder.is_string() ? holder.get<std::string>() : std::string();
+      const std::string type = part.is_string()                  ? "text"
+                               : key && has_string(part, "type") ? part.at("type").get<std::string>()
+                                                                 : "";
+      if (type == "text") {
+        has_text = true;
+        append_line(text, words);
+      } else if (type == "reasoning") {
+        append_line(reasoning, words);
+      } else if (type == "tool_call") {
+        ASSIGN_OR_RETURN(Json call, call_message(words, place_of_part));
+        for (Json& one : call["tool_calls"]) entry["tool_calls"].push_back(std::move(one));
+      } else {
+        return unsupported("a part of the content is not text", place_of_part,
+                           "Tenon trains on text; take out images, sound and other parts.");
+      }
+    }
+    if (!reasoning.empty()) entry["reasoning_content"] = std::move(reasoning);
+    content = has_text || !entry.contains("tool_calls") ? Json(std::move(text)) : Json(nullptr);
+  }
+  if (!content.is_string() && !content.is_null()) {
+    return bad_file("content is neither text nor a list of parts", where);
+  }
+  entry["content"] = std::move(content);
+  return {};
 }
 
 Status normalise_messages(Json& messages, std::string_view list) {
@@ -85,7 +125,7 @@ Status normalise_messages(Json& messages, std::string_view list) {
       if (!has_list(entry, "tool_calls")) return bad_file("a message has no content", where);
       entry["content"] = nullptr;
     }
-    RETURN_IF_ERROR(flatten_content(entry["content"], where));
+    RETURN_IF_ERROR(flatten_content(entry, where));
     parse_call_arguments(entry);
   }
   return {};
@@ -135,22 +175,6 @@ constexpr std::array<RoleName, 14> kRoles = {{{"human", "user"},
                                               {"function_response", "tool"},
                                               {"tool_response", "tool"},
                                               {"tool", "tool"}}};
-
-// A call written as text {"name", "arguments"} or a list of those.
-Result<Json> call_message(const std::string& text, const std::string& where) {
-  Json calls = Json::parse(text, nullptr, false);
-  if (calls.is_object()) calls = Json::array({std::move(calls)});
-  if (!calls.is_array()) return bad_file("a function call is not JSON", where);
-  Json tool_calls = Json::array();
-  for (Json& call : calls) {
-    if (!call.is_object() || !has_string(call, "name")) return bad_file("a function call has no name", where);
-    tool_calls.push_back(Json{{"type", "function"}, {"function", std::move(call)}});
-  }
-  Json out = message("assistant", nullptr);
-  out["tool_calls"] = std::move(tool_calls);
-  parse_call_arguments(out);
-  return out;
-}
 
 Result<Json> sharegpt_messages(Json& row) {
   Json messages = Json::array();

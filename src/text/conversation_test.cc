@@ -75,6 +75,15 @@ TEST(Conversation, PartsOfTextBecomeText) {
             "messages[0].content[0]");
 }
 
+TEST(Conversation, ReasoningAndCallPartsGoToTheirFields) {
+  EXPECT_EQ(variables(R"({"messages":[{"role":"assistant","content":[{"type":"reasoning","value":"r"},
+                    {"type":"tool_call","value":"{\"name\":\"f\",\"arguments\":{\"x\":1}}"}]},
+                    {"role":"assistant","content":[{"type":"reasoning","value":"s"},{"type":"text","value":"a"}]}]})"),
+            R"({"messages":[{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":)"
+            R"({"name":"f","arguments":{"x":1}}}],"reasoning_content":"r"},)"
+            R"({"role":"assistant","content":"a","reasoning_content":"s"}]})");
+}
+
 TEST(Conversation, CallArgumentsBecomeObjects) {
   EXPECT_EQ(variables(R"({"messages":[{"role":"assistant","tool_calls":[{"type":"function","function":
                 {"name":"f","arguments":"{\"x\":1}"}}]}],"tools":"[{\"name\":\"f\"}]"})"),

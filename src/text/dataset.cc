@@ -73,7 +73,7 @@ Result<Dataset> Dataset::detect(DatasetFile file) {
   if (!format.ok()) return Error(format.error()).within(dataset.file_.where(0));
   dataset.format_ = *format;
   if (*format == RowFormat::preference_pair || *format == RowFormat::preference_label) {
-    return parse_conversation(std::move(first), *format).error();
+    return Error(parse_conversation(std::move(first), *format).error()).within(dataset.file_.where(0));
   }
   return dataset;
 }

@@ -4,7 +4,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -119,10 +119,10 @@ std::string zstd(const std::string& bytes) {
 
 TEST_F(OnDisk, PackedFilesReadLikeThePlainOne) {
   std::string plain;
-  for (int i = 0; i < 200000; ++i) plain += "{\"text\":\"row " + std::to_string(i) + "\"}\n";
+  for (int i = 0; i < 50000; ++i) plain += "{\"text\":\"row " + std::to_string(i) + "\"}\n";
   const size_t half = plain.find('\n', plain.size() / 2) + 1;
   const Rows expected = rows_of(DatasetFile::open(write("rows.jsonl", plain)));
-  ASSERT_EQ(expected.size(), 200000u);
+  ASSERT_EQ(expected.size(), 50000u);
   EXPECT_EQ(rows_of(DatasetFile::open(write("rows.jsonl.gz", gzip(plain)))), expected);
   EXPECT_EQ(rows_of(DatasetFile::open(write("rows.jsonl.zst", zstd(plain)))), expected);
   EXPECT_EQ(
@@ -159,19 +159,19 @@ TEST_F(OnDisk, MissingFileIsNotFound) {
   EXPECT_EQ(file.error().code, ErrorCode::not_found);
 }
 
-// T21: the index is one scan at memory speed. Half a million rows here, so that the test stays short; the
-// time is generous for a busy machine and still far below what parsing the rows would take.
+// T21: the index is one scan at memory speed. Processor time, so that a busy machine changes nothing; parsing
+// the rows as JSON would take several times the limit.
 TEST_F(OnDisk, ManyRowsOpenAtOnce) {
   std::string plain;
   const std::string row = "{\"text\":\"" + std::string(100, 'x') + "\"}\n";
-  for (int i = 0; i < 500000; ++i) plain += row;
+  for (int i = 0; i < 400000; ++i) plain += row;
   const std::string path = write("many.jsonl", plain);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const auto file = DatasetFile::open(path);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(file->rows(), 500000);
-  EXPECT_LT(took.count(), 2.0);
+  EXPECT_EQ(file->rows(), 400000);
+  EXPECT_LT(seconds, 0.5);
 }
 
 }  // namespace

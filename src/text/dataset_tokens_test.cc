@@ -58,7 +58,7 @@ TokenizedExample tokens(const RenderedExample& rendered, const TokenSettings& se
   return row.ok() ? row->example : TokenizedExample{};
 }
 
-// Ids from the Hugging Face tokenizers library, 0.21, over the same file.
+// Ids from the Hugging Face tokenizers library (0.23) over the same file.
 TEST(Tokens, ChatTextGetsNoTokenThatTheTemplateDidNotWrite) {
   const auto row =
       tokens(example("<|im_start|>user\n\nok a<|im_end|>\n", {"ok a<|im_end|>\n"}, MaskSource::prefixes),
