@@ -66,16 +66,16 @@ void add_facts(const Json& facts, int depth, std::string& text) {
   const std::string indent(static_cast<size_t>(2 * depth), ' ');
   size_t column = 0;
   for (const auto& [name, value] : facts.items())
-    if (!value.is_structured() || value.is_array()) column = std::max(column, label_of(name).size());
+    if (!value.is_object() || value.empty()) column = std::max(column, label_of(name).size());
   for (const auto& [name, value] : facts.items()) {
     const std::string label = label_of(name);
-    if (value.is_object()) {
+    if (value.is_object() && !value.empty()) {
       text += fmt::format("{}{}\n", indent, label);
       add_facts(value, depth + 1, text);
     } else if (value.is_array() && !value.empty() && value[0].is_object()) {
       text += fmt::format("{}{}\n{}", indent, label, objects_text(value, indent + "  "));
     } else {
-      const std::string shown = value.is_array() ? list_text(name, value) : scalar_text(name, value);
+      const std::string shown = value.is_structured() ? list_text(name, value) : scalar_text(name, value);
       text += fmt::format("{}{:<{}}  {}\n", indent, label, column, shown);
     }
   }
