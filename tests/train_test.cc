@@ -209,6 +209,7 @@ TEST_F(Train, AdapterSurvivesDiskAndMergedEqualsLive) {
 TEST_F(Train, WhatWasTrainedIsWhatIsServed) {
   TrainRecipe r = recipe(write_rows(1));
   r.steps = 60;
+  r.lr = 3e-2;
   const Run run = train(r);
   EXPECT_LT(run.result.last_loss, 0.05);
   const auto device = make_cpu_device(2);
