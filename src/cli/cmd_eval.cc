@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "run/evaluate.h"
+#include "run/programs.h"
 
 namespace tenon {
 namespace {

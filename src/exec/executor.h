@@ -22,7 +22,8 @@ struct StaticSource {
 };
 
 struct ExecutorOptions {
-  // Fills the work arena with NaN before each run, so that a test sees reads of bytes that nothing wrote.
+  // Fills the work arena with NaN before each run, so that a test sees reads of bytes that nothing wrote (all
+  // of them under a plan without reuse; else bytes may hold what an earlier value left).
   bool poison = false;
 };
 

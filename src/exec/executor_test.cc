@@ -278,7 +278,7 @@ TEST(Executor, ReuseAndInPlaceChangeNoBits) {
 TEST(Executor, PoisonShowsAReadOfUnwrittenBytes) {
   FakeDevice device;
   const Plan plan = planned(two_programs(), device);
-  device.skip("add");
+  device.skip("mul");
   const auto executor = prepared(plan, device, counting_source(1), {.poison = true});
   run(*executor, "step");
   for (float value : output(*executor, "step", "twice", 2)) EXPECT_TRUE(std::isnan(value));

@@ -116,7 +116,6 @@ TEST(Report, TextAndJsonSayTheSame) {
   EXPECT_EQ(json["arena_bytes"], report.arena_bytes);
   EXPECT_EQ(json["peak_by_use"]["kept activations"], 256);
   EXPECT_EQ(json["live_at_peak"].size(), 5u);
-  std::printf("%s", text.c_str());
 }
 
 TEST(Report, StepsHaveOneLineEach) {
