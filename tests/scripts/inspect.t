@@ -1,14 +1,19 @@
 # What a path is, as a page and as JSON.
 
 $ tenon inspect "$TESTS/golden/smollm2"
-path          ...golden/smollm2
-format        Hugging Face folder
-architecture  LlamaForCausalLM
-model type    llama
+path ...golden/smollm2
+format ...Hugging Face folder
+architecture
 ...
-parameters    22,176
-weights       86.62 KiB (88,704 bytes)
-tensors       20
+  family ...llama
+  parameters ...22,176
+  blocks ...2
+...
+model type ...llama
+files ...1
+parameters ...22,176
+weights ...86.62 KiB (88,704 bytes)
+tensors ...20
 dtypes
   dtype  tensors  parameters   bytes
   f32         20      22,176  88,704
@@ -20,8 +25,9 @@ $ tenon inspect "$TESTS/golden/smollm2" --json | python3 -c 'import json, sys; f
 $ tenon inspect "$TESTS/golden/smollm2" --tensors
 ...
 tensor list
-  name ...
-  lm_head.weight...
+  name ... dtype  shape ... bytes
+  model.embed_tokens.weight ... f32    [160,32]  20,480
+...
 
 $ tenon inspect "$TESTS/golden/smollm2/adapter"
 path                     ...adapter
@@ -62,7 +68,7 @@ $ cat > rows.jsonl <<'END'
 $ tenon inspect rows.jsonl
 path        rows.jsonl
 kind        JSONL
-row format  prompt_completion
+row format  prompt, completion
 rows        3
 text        ...
 
