@@ -112,8 +112,11 @@ const KernelDef& matmul_few_rows_kernel() {
       .serves = serves,
       .workspace_bytes = [](const OpSite& site, const DeviceFacts&) { return site.inputs[0].elements() * 4; },
       .cost = [](const OpSite&, const DeviceFacts&) { return 1.0; },
-      .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(multiply_few_rows)
-                                          (call); }};
+      .run =
+          [](const KernelCall& call) {
+            HWY_DYNAMIC_DISPATCH(multiply_few_rows)
+            (call);
+          }};
   return def;
 }
 
