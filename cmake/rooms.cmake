@@ -50,12 +50,26 @@ tenon_room(ir ROOMS base)
 tenon_room(ops ROOMS base ir)
 tenon_room(models ROOMS base io ir ops)
 tenon_room(passes ROOMS base ir ops)
-tenon_room(device ROOMS base ir)
-tenon_room(plan ROOMS base ir ops device)
+tenon_room(device ROOMS base ir LIBRARIES nlohmann_json::nlohmann_json)
+tenon_room(plan ROOMS base ir ops device LIBRARIES nlohmann_json::nlohmann_json)
 tenon_room(backend/cpu ROOMS base ir ops device LIBRARIES PkgConfig::hwy)
+# Kernels are compiled for plain x86-64, AVX2 and AVX-512; one of the three is chosen when the program starts.
+target_compile_definitions(tenon_backend_cpu PRIVATE HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL\))
 tenon_room(exec ROOMS base ir device plan record)
 tenon_room(run ROOMS base io record text ir ops models passes device plan exec LIBRARIES PkgConfig::yaml)
 tenon_room(cli ROOMS base io record text ir ops models passes device plan exec run backend/cpu)
+
+target_compile_definitions(tenon_run PRIVATE TENON_VERSION="${PROJECT_VERSION}")
+target_compile_definitions(tenon_cli PRIVATE TENON_VERSION="${PROJECT_VERSION}")
+
+# Tests of the whole: golden families through every room.
+if(TENON_TESTS)
+  file(GLOB system_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cc)
+  add_executable(tenon_system_test ${system_tests})
+  target_link_libraries(tenon_system_test PRIVATE tenon_cli GTest::gmock GTest::gtest_main)
+  target_compile_definitions(tenon_system_test PRIVATE TENON_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME system COMMAND tenon_system_test)
+endif()
 
 if(EXISTS ${CMAKE_SOURCE_DIR}/src/cli/main.cc)
   add_executable(tenon ${CMAKE_SOURCE_DIR}/src/cli/main.cc)

@@ -2,6 +2,9 @@
 // refused; any other input (found by a fuzzer) only has to keep the promises.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "io/folder.h"
 #include "io/fuzz_checks.h"
 #include "io/write_file.h"

@@ -20,6 +20,7 @@ namespace tenon {
 enum class GgufType : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
 
 std::string_view gguf_type_name(GgufType type);
+int64_t gguf_type_bytes(GgufType type);  // of one value; 0 for string and array
 
 // A metadata value: a view into the file, checked when parsed.
 struct GgufValue {
@@ -71,9 +72,5 @@ Result<GgufFile> parse_gguf(std::span<const std::byte> file);
 
 // The number of a dtype in ggml.h's enum ggml_type; nothing where ggml has none (u8).
 std::optional<uint32_t> ggml_type_number(DType dtype);
-
-// Every array and string is a view into the file, so elements of one value are walked, never copied. Bytes of
-// a fixed-width element; 0 for string and array.
-int64_t gguf_type_bytes(GgufType type);
 
 }  // namespace tenon

@@ -74,9 +74,10 @@ Prepared prepare(std::string_view text) {
   return out;
 }
 
-bool restore_non_finite(int, json::parse_event_t event, json& parsed) {
-  if (event != json::parse_event_t::value || !parsed.is_string()) return true;
-  const auto& text = parsed.get_ref<const std::string&>();
+template <typename Json>
+bool restore_non_finite(int, typename Json::parse_event_t event, Json& parsed) {
+  if (event != Json::parse_event_t::value || !parsed.is_string()) return true;
+  const auto& text = parsed.template get_ref<const std::string&>();
   for (const NonFinite& number : kNonFinite) {
     if (text != number.marker) continue;
     parsed = number.value;
@@ -91,9 +92,8 @@ std::string reason(std::string_view what) {
   return printable(start == std::string_view::npos ? what : what.substr(start));
 }
 
-}  // namespace
-
-Result<json> parse_json(std::string_view text, std::string_view subject) {
+template <typename Json>
+Result<Json> parse_as(std::string_view text, std::string_view subject) {
   constexpr std::string_view kHint = "Correct the file, or download it again if it was cut short.";
   const Prepared prepared = prepare(text);
   if (prepared.too_deep_at) {
@@ -102,8 +102,8 @@ Result<json> parse_json(std::string_view text, std::string_view subject) {
   }
   const std::string_view input = prepared.replaced.empty() ? text : prepared.replaced;
   try {
-    if (prepared.replaced.empty()) return json::parse(input);
-    return json::parse(input, restore_non_finite);
+    if (prepared.replaced.empty()) return Json::parse(input);
+    return Json::parse(input, restore_non_finite<Json>);
   } catch (const json::parse_error& error) {
     const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, input.size());
     return bad_file(fmt::format("not valid JSON: {}", reason(error.what())), position(input, subject, at),
@@ -112,6 +112,16 @@ Result<json> parse_json(std::string_view text, std::string_view subject) {
     return bad_file(fmt::format("not acceptable JSON: {}", printable(error.what())), std::string(subject),
                     std::string(kHint));
   }
+}
+
+}  // namespace
+
+Result<json> parse_json(std::string_view text, std::string_view subject) {
+  return parse_as<json>(text, subject);
+}
+
+Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, std::string_view subject) {
+  return parse_as<nlohmann::ordered_json>(text, subject);
 }
 
 Result<json> read_json_file(const std::string& path, int64_t max_bytes) {

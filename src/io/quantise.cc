@@ -27,15 +27,24 @@ int clamped(float value, int low, int high) {
   return static_cast<int>(value);
 }
 
-// The largest magnitude scales to 127; round half away from zero.
+// To the nearest integer, halves away from zero, of at most 127 in magnitude. std::round() would be a library
+// call.
+int rounded(float value) {
+  const float magnitude = std::fabs(value);
+  const float bounded = magnitude < 127.0f ? magnitude : 127.0f;
+  const int whole = static_cast<int>(bounded);
+  const int up = bounded - static_cast<float>(whole) >= 0.5f ? 1 : 0;
+  return static_cast<int>(std::copysign(1.0f, value)) * (whole + up);
+}
+
+// The largest magnitude scales to 127.
 void block_q8_0(const float* src, std::byte* dst) {
   float largest = 0.0f;
   for (int i = 0; i < kBlock; ++i) largest = std::max(largest, std::fabs(src[i]));
   const float d = largest / 127.0f;
   const float id = inverse(d);
   store_f16(d, dst);
-  for (int i = 0; i < kBlock; ++i)
-    dst[2 + i] = static_cast<std::byte>(clamped(std::round(src[i] * id), -127, 127));
+  for (int i = 0; i < kBlock; ++i) dst[2 + i] = static_cast<std::byte>(rounded(src[i] * id));
 }
 
 // The value of largest magnitude becomes -8 exactly, so d has the sign opposite to it.

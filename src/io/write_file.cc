@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -124,29 +124,29 @@ Status write_file_atomic(const std::string& path, std::span<const std::byte> byt
 Result<std::string> read_file(const std::string& path, int64_t max_bytes) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return system_error("read", errno, path);
-  std::string content;
-  int64_t size = 0;
   struct stat info {};
-  int64_t room = kReadBytes;
-  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) room = info.st_size + 1;
+  const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  std::string content(static_cast<size_t>(std::min(regular ? info.st_size + 1 : kReadBytes, max_bytes + 1)),
+                      '\0');
+  int64_t size = 0;
   for (;;) {
+    const auto room = static_cast<int64_t>(content.size()) - size;
+    const int64_t got = room > 0 ? ::read(fd, content.data() + size, static_cast<size_t>(room)) : 0;
+    if (got < 0 && errno == EINTR) continue;
+    const int error = got < 0 ? errno : 0;
+    size += std::max<int64_t>(got, 0);
+    if (got > 0 && size <= max_bytes) {
+      if (got == room) content.resize(static_cast<size_t>(std::min(size + kReadBytes, max_bytes + 1)));
+      continue;
+    }
+    close_fd(fd);
+    if (error != 0) return system_error("read", error, path);
     if (size > max_bytes) {
-      close_fd(fd);
       return bad_file(fmt::format("the file has more than the {} allowed here", bytes_text(max_bytes)), path,
                       "Check that it is the right file.");
     }
-    content.resize(static_cast<size_t>(size + std::min(room, max_bytes - size + 1)));
-    const int64_t got = ::read(fd, content.data() + size, content.size() - static_cast<size_t>(size));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      const int error = got < 0 ? errno : 0;
-      close_fd(fd);
-      if (error != 0) return system_error("read", error, path);
-      content.resize(static_cast<size_t>(size));
-      return content;
-    }
-    size += got;
-    room = kReadBytes;
+    content.resize(static_cast<size_t>(size));
+    return content;
   }
 }
 

@@ -17,8 +17,8 @@ namespace tenon {
 // Errors of everything here carry the path as subject: io (disk full, read-only, device error), not_found
 // (the folder is missing), bad_argument (the path is a folder).
 
-// A file being written. Nothing appears at `path` before commit() returns; without commit() the temporary
-// file is removed. After an error the writer only accepts destruction.
+// A file being written. Nothing appears at `path` before commit(), which replaces a file or link there;
+// without commit() the temporary file is removed. After an error the writer only accepts destruction.
 class FileWriter {
  public:
   static Result<FileWriter> create(const std::string& path);

@@ -64,7 +64,7 @@ void AddedTokens::build(FunctionRef<std::string(std::string_view)> normalise) {
   normalised_ = ByteTrie();
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const AddedToken& token = tokens_[i];
-    const std::string text = token.normalized ? normalise(token.content) : token.content;
+    const std::string text = token.normalized && !token.verbatim ? normalise(token.content) : token.content;
     if (!text.empty()) (token.normalized ? normalised_ : raw_).add(text, static_cast<int32_t>(i));
   }
 }

@@ -20,6 +20,7 @@ struct AddedToken {
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // takes the white space after it
   bool normalized = false;   // matched in the normalised text, not in the text itself
+  bool verbatim = false;     // ... as it is spelled, without being normalised
 };
 
 class AddedTokens {

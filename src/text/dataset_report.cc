@@ -155,20 +155,20 @@ std::string warnings_text(const DataReport& report) {
   return out;
 }
 
-std::string example_text(const ReportExample& example) {
-  const RenderedExample& rendered = example.rendered;
+std::string example_text(const ReportExample& example, const TrainedMarks& marks) {
+  const std::string_view text = example.rendered.text;
   std::string marked;
-  int64_t at = 0;
-  for (const TextSpan& span : rendered.trained) {
-    marked += rendered.text.substr(static_cast<size_t>(at), static_cast<size_t>(span.begin - at)) + "«";
-    marked +=
-        rendered.text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin)) +
-        "»";
-    at = span.end;
+  size_t at = 0;
+  for (const TextSpan& span : example.rendered.trained) {
+    const auto begin = static_cast<size_t>(span.begin);
+    const auto end = static_cast<size_t>(span.end);
+    marked += fmt::format("{}{}{}{}", text.substr(at, begin - at), marks.begin,
+                          text.substr(begin, end - begin), marks.end);
+    at = end;
   }
-  marked += rendered.text.substr(static_cast<size_t>(at));
-  return fmt::format("example, {} ({} tokens, {} trained; trained text in « »):\n{}\n", example.where,
-                     example.tokens, example.trained_tokens, marked);
+  marked += text.substr(at);
+  return fmt::format("example, {} ({} tokens, {} trained; trained text {}like this{}):\n{}\n", example.where,
+                     example.tokens, example.trained_tokens, marks.begin, marks.end, marked);
 }
 
 }  // namespace
@@ -214,7 +214,7 @@ Result<DataReport> report_dataset(const Dataset& dataset, const StreamSettings& 
   return report;
 }
 
-std::string report_text(const DataReport& report) {
+std::string report_text(const DataReport& report, const TrainedMarks& marks) {
   std::string out = fmt::format("{}: {}, {} rows of format '{}'; {} in this part, {} read\n", report.path,
                                 file_kind_name(report.kind), report.rows, row_format_name(report.format),
                                 report.part_rows, report.scanned_rows);
@@ -230,7 +230,7 @@ std::string report_text(const DataReport& report) {
       "  begin-of-sequence tokens a row: none in {} rows, one in {}, more in {}; trained end tokens {}\n",
       report.begin_tokens[0], report.begin_tokens[1], report.begin_tokens[2], report.end_tokens_trained);
   out += histogram_text(report) + warnings_text(report);
-  for (const ReportExample& example : report.examples) out += example_text(example);
+  for (const ReportExample& example : report.examples) out += example_text(example, marks);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -59,7 +60,13 @@ struct DataReport {
 Result<DataReport> report_dataset(const Dataset& dataset, const StreamSettings& settings,
                                   int64_t max_rows = DataStream::kNoLimit, ThreadPool* threads = nullptr);
 
-// For people: counts, warnings and the examples, their trained bytes set between guillemets (« »).
-std::string report_text(const DataReport& report);
+// What stands around trained text.
+struct TrainedMarks {
+  std::string_view begin = "«";
+  std::string_view end = "»";
+};
+
+// For people: counts, warnings and the examples, their trained bytes set between the marks.
+std::string report_text(const DataReport& report, const TrainedMarks& marks = {});
 
 }  // namespace tenon

@@ -76,14 +76,19 @@ class ComposeTable {
   std::vector<bool> unstable_;
 };
 
+// Canonical order. Origins stay in the order of the text, as in tokenizers, so that spans never go back.
 void sort_marks(std::vector<Placed>& chars) {
+  std::vector<Origin> origins;
   for (auto begin = chars.begin(); begin != chars.end();) {
     if (begin->combining == 0) {
       ++begin;
       continue;
     }
     const auto end = std::find_if(begin, chars.end(), [](const Placed& c) { return c.combining == 0; });
+    origins.clear();
+    for (auto c = begin; c != end; ++c) origins.push_back(c->origin);
     std::stable_sort(begin, end, [](const Placed& a, const Placed& b) { return a.combining < b.combining; });
+    for (auto c = begin; c != end; ++c) c->origin = origins[static_cast<size_t>(c - begin)];
     begin = end;
   }
 }

@@ -1,0 +1,112 @@
+// Sizes and masks of the attention kernels over packed sequences, and how a thread's scratch is cut. A query
+// tile holds kRowTile tokens of up to kMostGroup heads that share a kv head; keys come kColumnTile at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backend/cpu/gemm_blocking.h"
+#include "base/checked_math.h"
+#include "device/kernel.h"
+
+namespace tenon {
+
+inline constexpr int64_t kRowTile = 48;  // whole slivers of every target
+inline constexpr int64_t kColumnTile = 64;
+inline constexpr int64_t kMostGroup = 8;
+
+struct AttentionSizes {
+  int64_t tokens, heads, kv_heads, head_dim, v_head_dim, window;
+  float scale, softcap;
+
+  AttentionSizes(const Attrs& attrs, const Shape& q, const Shape& v)
+      : tokens(q[0]),
+        heads(q[1]),
+        kv_heads(v[-2]),
+        head_dim(q[2]),
+        v_head_dim(v[-1]),
+        window(attrs.integer("window")),
+        scale(static_cast<float>(attrs.real("scale"))),
+        softcap(static_cast<float>(attrs.real("softcap"))) {}
+
+  int64_t group() const { return heads / kv_heads; }
+  int64_t subgroups() const { return ceil_div(group(), kMostGroup); }  // of a kv head's heads
+  int64_t row_tiles() const { return ceil_div(tokens, kRowTile); }
+  // The first position that position t of a sequence from `sequence_begin` on attends to.
+  int64_t begin(int64_t sequence_begin, int64_t t) const {
+    return window > 0 ? std::max(sequence_begin, t - window + 1) : sequence_begin;
+  }
+};
+
+// Floats of a block of `rows` x `columns` packed along either, for any target.
+inline int64_t packed_floats(int64_t rows, int64_t columns) {
+  return round_up(rows * round_up(columns, kMostPanelColumns), kArenaAlignment / 4);
+}
+
+// Hands out parts of a scratch block, each aligned to a cache line; with a null base it only counts.
+class ScratchCutter {
+ public:
+  explicit ScratchCutter(std::byte* base = nullptr) : base_(base) {}
+  template <typename T = float>
+  T* take(int64_t count) {
+    T* part = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
+    used_ += round_up(count * static_cast<int64_t>(sizeof(T)), kArenaAlignment);
+    return part;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  int64_t used_ = 0;
+};
+
+// The scratch of one thread of attention_flash; with a null base only `bytes` is set.
+struct AttentionScratch {
+  AttentionScratch(const AttentionSizes& sizes, std::byte* base) {
+    ScratchCutter cutter(base);
+    const int64_t group = std::min(sizes.group(), kMostGroup);
+    queries = cutter.take(group * kRowTile * sizes.head_dim);
+    keys = cutter.take(packed_floats(sizes.head_dim, kColumnTile));
+    values = cutter.take(packed_floats(kColumnTile, sizes.v_head_dim));
+    scores = cutter.take(kRowTile * kColumnTile);
+    sums = cutter.take(group * kRowTile * sizes.v_head_dim);
+    largest = cutter.take(group * kRowTile);
+    total = cutter.take(group * kRowTile);
+    bytes = cutter.used();
+  }
+  float *queries, *keys, *values, *scores, *sums, *largest, *total;
+  int64_t bytes;
+};
+
+// The scratch of one thread of attention_grad_flash. "Columns" are the axis that tiles have kColumnTile of:
+// keys while dq is computed, queries while dk and dv are.
+struct AttentionGradScratch {
+  AttentionGradScratch(const AttentionSizes& sizes, std::byte* base) {
+    ScratchCutter cutter(base);
+    const int64_t group = std::min(sizes.group(), kMostGroup);
+    row_qk = cutter.take(group * kRowTile * sizes.head_dim);
+    row_v = cutter.take(group * kRowTile * sizes.v_head_dim);
+    column_qk = cutter.take(packed_floats(sizes.head_dim, kColumnTile));
+    column_v = cutter.take(packed_floats(sizes.v_head_dim, kColumnTile));
+    plain_qk = cutter.take(packed_floats(kColumnTile, sizes.head_dim));
+    plain_v = cutter.take(packed_floats(kColumnTile, sizes.v_head_dim));
+    p = cutter.take(kRowTile * kColumnTile);
+    ds = cutter.take(kRowTile * kColumnTile);
+    sum_qk = cutter.take(group * kRowTile * sizes.head_dim);
+    sum_v = cutter.take(kRowTile * sizes.v_head_dim);
+    lse = cutter.take(kColumnTile);
+    delta = cutter.take(kColumnTile);
+    begins = cutter.take<int32_t>(kColumnTile);
+    bytes = cutter.used();
+  }
+  float *row_qk, *row_v;        // the rows' q and dout (or k and v), as slivers
+  float *column_qk, *column_v;  // the columns' k and v (or q and dout), as panels over the head's dimensions
+  float *plain_qk, *plain_v;    // the same, as panels over the columns themselves
+  float *p, *ds;                // probabilities, and gradients of the scores
+  float *sum_qk, *sum_v;        // dq of each head of the group (or dk), dv
+  float *lse, *delta;           // of the columns, where they are queries
+  int32_t* begins;
+  int64_t bytes;
+};
+
+}  // namespace tenon

@@ -1,0 +1,236 @@
+#include "backend/cpu/gemm.h"
+
+#include "backend/cpu/gemm_blocking.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/gemm.cc"
+#include "hwy/foreach_target.h"
+//
+#include <algorithm>
+
+#include "backend/cpu/gemm_tile-inl.h"
+#include "base/check.h"
+#include "base/checked_math.h"
+#include "base/threads.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon {
+namespace HWY_NAMESPACE {
+
+constexpr int64_t kDirectColumns = 64;  // up to here a's rows are read where they lie
+
+// The workspace of one thread.
+struct ThreadSpace {
+  float* packed_a;
+  float* packed_b;
+  float* partial;
+};
+
+ThreadSpace thread_space(const GemmBlocking& blocking, std::span<std::byte> workspace, int thread) {
+  std::byte* begin = workspace.data() + blocking.shared_bytes + blocking.thread_bytes() * thread;
+  return {reinterpret_cast<float*>(begin), reinterpret_cast<float*>(begin + blocking.packed_a_bytes),
+          reinterpret_cast<float*>(begin + blocking.packed_a_bytes + blocking.packed_b_bytes)};
+}
+
+// Element (row, column) of an operand that is not transposed; nothing stays nothing.
+GemmMatrix shifted(GemmMatrix matrix, int64_t row, int64_t column) {
+  if (matrix.data != nullptr) {
+    matrix.data += (row * matrix.stride + column) * *dtype_bytes(matrix.dtype, 1);
+  }
+  return matrix;
+}
+
+// The store of one block of k for the output block at (row, column): sums of blocks before the last lie in
+// the output where it is f32, else in `partial`.
+TileStore block_store(const Gemm& g, int64_t row, int64_t column, Range depth, float* partial,
+                      int64_t partial_stride) {
+  TileStore to;
+  to.alpha = g.alpha;
+  const bool first = depth.begin == 0, last = depth.end == g.k;
+  std::byte* out = g.out + (row * g.out_stride + column) * *dtype_bytes(g.out_dtype, 1);
+  const bool in_output = g.out_dtype == DType::f32;
+  const GemmMatrix sums = in_output
+                              ? GemmMatrix{out, DType::f32, g.out_stride}
+                              : GemmMatrix{reinterpret_cast<std::byte*>(partial), DType::f32, partial_stride};
+  to.before = first ? shifted(g.addend, row, column) : sums;
+  to.out = last ? out : const_cast<std::byte*>(sums.data);
+  to.dtype = last ? g.out_dtype : DType::f32;
+  to.stride = last ? g.out_stride : sums.stride;
+  return to;
+}
+
+struct PackedPanels {
+  const float* data;  // of the first panel, at the first k of the block
+  int64_t stride;     // floats from panel to panel
+};
+
+// Multiplies rows x depth of a by packed panels for `columns` output columns (the store's origin is the first
+// of each).
+void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, PackedPanels b, float* packed_a,
+                    const TileStore& to) {
+  const bool direct = columns <= kDirectColumns && g.a.dtype == DType::f32 && !g.a.transposed;
+  const int64_t whole = direct ? rows.size() / kSliver * kSliver : 0;  // rows of whole slivers, read in place
+  pack_a(g.a, {rows.begin + whole, rows.end}, depth, packed_a);
+  for (int64_t column = 0; column < columns; column += kPanel) {
+    const float* panel = b.data + column / kPanel * b.stride;
+    const int64_t width = std::min(kPanel, columns - column);
+    for (int64_t row = 0; row < whole; row += kSliver) {
+      const float* a = reinterpret_cast<const float*>(matrix_row(g.a, rows.begin + row)) + depth.begin;
+      multiply_and_store(depth.size(), StridedSliver{a, g.a.stride}, panel, row, column, kSliver, width, to);
+    }
+    for (int64_t row = whole; row < rows.size(); row += kSliver) {
+      const PackedSliver a{packed_a + (row - whole) * depth.size()};
+      multiply_and_store(depth.size(), a, panel, row, column, std::min(kSliver, rows.size() - row), width,
+                         to);
+    }
+  }
+}
+
+// Rows and panels of one thread against columns [begin, begin + count) of b, packed whole in `packed_b`.
+void multiply_shared(const Gemm& g, const GemmBlocking& blocking, Range rows, Range columns, int64_t origin,
+                     const float* packed_b, const ThreadSpace& space) {
+  for (int64_t row = rows.begin; row < rows.end; row += blocking.mc) {
+    const Range block{row, std::min(row + blocking.mc, rows.end)};
+    for (int64_t p = 0; p < g.k; p += blocking.kc) {
+      const Range depth{p, std::min(p + blocking.kc, g.k)};
+      const TileStore to = block_store(g, row, columns.begin, depth, space.partial, columns.size());
+      const float* panels = packed_b + (columns.begin - origin) / kPanel * kPanel * g.k + p * kPanel;
+      multiply_block(g, block, depth, columns.size(), {panels, g.k * kPanel}, space.packed_a, to);
+    }
+  }
+}
+
+void multiply_by_rows(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte> workspace,
+                      ThreadPool& threads) {
+  float* packed_b = reinterpret_cast<float*>(workspace.data());
+  for (int64_t begin = 0; begin < g.n; begin += blocking.nc) {
+    const int64_t end = std::min(begin + blocking.nc, g.n);
+    threads.run([&](int thread) {
+      if (g.b.transposed) {  // each thread packs whole panels
+        const Range part = split_range(end - begin, threads.size(), thread, kPanel);
+        if (part.size() <= 0) return;
+        pack_b(g.b, {begin + part.begin, begin + part.end}, {0, g.k}, g.round_b, packed_b + part.begin * g.k,
+               g.k * kPanel);
+      } else {  // each thread packs rows of b, so that it reads whole rows
+        const Range depth = split_range(g.k, threads.size(), thread);
+        if (depth.size() <= 0) return;
+        pack_b(g.b, {begin, end}, depth, g.round_b, packed_b + depth.begin * kPanel, g.k * kPanel);
+      }
+    });
+    threads.run([&](int thread) {
+      if (thread >= blocking.row_parts * blocking.column_parts) return;
+      const Range rows = split_range(g.m, blocking.row_parts, thread / blocking.column_parts, kSliver);
+      Range columns = split_range(end - begin, blocking.column_parts, thread % blocking.column_parts, kPanel);
+      if (rows.size() <= 0 || columns.size() <= 0) return;
+      columns = {begin + columns.begin, begin + columns.end};
+      multiply_shared(g, blocking, rows, columns, begin, packed_b, thread_space(blocking, workspace, thread));
+    });
+  }
+}
+
+// All rows against `columns` of b, packed block by block.
+void multiply_own_columns(const Gemm& g, const GemmBlocking& blocking, Range columns, Range depth,
+                          const ThreadSpace& space) {
+  for (int64_t begin = columns.begin; begin < columns.end; begin += blocking.nc) {
+    const Range block{begin, std::min(begin + blocking.nc, columns.end)};
+    for (int64_t p = depth.begin; p < depth.end; p += blocking.kc) {
+      const Range part{p, std::min(p + blocking.kc, depth.end)};
+      pack_b(g.b, block, part, g.round_b, space.packed_b, part.size() * kPanel);
+      for (int64_t row = 0; row < g.m; row += blocking.mc) {
+        const Range rows{row, std::min(row + blocking.mc, g.m)};
+        const TileStore to = block_store(g, row, begin, part, space.partial, block.size());
+        multiply_block(g, rows, part, block.size(), {space.packed_b, part.size() * kPanel}, space.packed_a,
+                       to);
+      }
+    }
+  }
+}
+
+void multiply_by_columns(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte> workspace,
+                         ThreadPool& threads) {
+  const int64_t granularity = is_block_quantised(g.b.dtype) && !g.b.transposed ? 256 : kPanel;
+  threads.run([&](int thread) {
+    const Range columns = split_range(g.n, threads.size(), thread, granularity);
+    if (columns.size() <= 0) return;
+    multiply_own_columns(g, blocking, columns, {0, g.k}, thread_space(blocking, workspace, thread));
+  });
+}
+
+// out = alpha * (sum of the threads' parts, in their order) + addend.
+void add_parts(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte> workspace, Range rows) {
+  HWY_ALIGN float tile[kSliver * kPanel];
+  const TileStore to = block_store(g, 0, 0, {0, g.k}, nullptr, 0);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    for (int64_t column = 0; column < g.n; column += kPanel) {
+      const int64_t width = std::min(kPanel, g.n - column);
+      std::fill(tile, tile + kPanel, 0.0f);
+      for (int part = 0; part < blocking.depth_parts; ++part) {
+        const float* sums = thread_space(blocking, workspace, part).partial + row * g.n + column;
+        for (int64_t j = 0; j < width; ++j) tile[j] += sums[j];
+      }
+      store_tile(tile, row, column, 1, width, to);
+    }
+  }
+}
+
+void multiply_by_depth(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte> workspace,
+                       ThreadPool& threads) {
+  threads.run([&](int thread) {
+    const ThreadSpace space = thread_space(blocking, workspace, thread);
+    const Range depth = split_range(g.k, blocking.depth_parts, thread, 256);
+    std::fill(space.partial, space.partial + g.m * g.n, 0.0f);
+    if (depth.size() <= 0) return;
+    Gemm part = g;
+    part.alpha = 1.0f;
+    part.addend = {reinterpret_cast<std::byte*>(space.partial), DType::f32, g.n};
+    part.out = reinterpret_cast<std::byte*>(space.partial);
+    part.out_dtype = DType::f32;
+    part.out_stride = g.n;
+    multiply_own_columns(part, blocking, {0, g.n}, depth, space);
+  });
+  threads.parallel_for(g.m, 1, [&](Range rows) { add_parts(g, blocking, workspace, rows); });
+}
+
+// k of zero: the sums are empty.
+void store_addend(const Gemm& g) {
+  HWY_ALIGN float tile[kSliver * kPanel] = {};
+  const TileStore to = block_store(g, 0, 0, {0, 0}, nullptr, 0);
+  for (int64_t row = 0; row < g.m; ++row) {
+    for (int64_t column = 0; column < g.n; column += kPanel) {
+      store_tile(tile, row, column, 1, std::min(kPanel, g.n - column), to);
+    }
+  }
+}
+
+void multiply(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte> workspace,
+              ThreadPool& threads) {
+  if (g.k == 0) return store_addend(g);
+  switch (blocking.split) {
+    case GemmSplit::rows:
+      return multiply_by_rows(g, blocking, workspace, threads);
+    case GemmSplit::columns:
+      return multiply_by_columns(g, blocking, workspace, threads);
+    case GemmSplit::depth:
+      return multiply_by_depth(g, blocking, workspace, threads);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon {
+namespace {
+HWY_EXPORT(multiply);
+}  // namespace
+
+void gemm(const Gemm& g, std::span<std::byte> workspace, ThreadPool& threads) {
+  if (g.m == 0 || g.n == 0) return;
+  const GemmSizes sizes{g.m, g.n, g.k, g.b.dtype, g.b.transposed, g.out_dtype};
+  CHECK(static_cast<int64_t>(workspace.size()) >= gemm_workspace_bytes(sizes, threads.size()));
+  HWY_DYNAMIC_DISPATCH(multiply)(g, gemm_blocking(sizes, threads.size()), workspace, threads);
+}
+
+}  // namespace tenon
+#endif

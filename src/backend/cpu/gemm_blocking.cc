@@ -1,0 +1,89 @@
+// The sizes are for caches of 32 KiB and 512 KiB a core, the smallest of today's servers: a panel of b
+// (kc x 16 floats) stays in the first, a block of a (mc x kc) in the second.
+#include "backend/cpu/gemm_blocking.h"
+
+#include <algorithm>
+
+#include "base/checked_math.h"
+#include "device/kernel.h"
+
+namespace tenon {
+namespace {
+
+constexpr int64_t kMostDepth = 384;
+constexpr int64_t kRowsOfBlock = 120;      // a multiple of every target's sliver
+constexpr int64_t kSharedBytes = 4 << 20;  // packed b, aimed at
+constexpr int64_t kFewRows = 48;           // up to here packing b is a large part of the work
+constexpr int64_t kDepthOfFewRows = 128;
+constexpr int64_t kSmallOutput = 4096;  // elements
+constexpr int64_t kLongDepth = 512;
+
+int64_t float_bytes(int64_t count) {
+  return round_up(count * 4, kArenaAlignment);
+}
+
+// Near-equal blocks of at most `most`, a multiple of `granularity` long.
+int64_t even_block(int64_t count, int64_t most, int64_t granularity) {
+  const int64_t blocks = std::max<int64_t>(1, ceil_div(count, most));
+  return std::max(granularity, round_up(ceil_div(count, blocks), granularity));
+}
+
+void split_rows(const GemmSizes& sizes, int threads, int64_t column_granularity, GemmBlocking& out) {
+  out.split = GemmSplit::rows;
+  out.kc = even_block(sizes.k, kMostDepth, 8);
+  out.mc = kRowsOfBlock;
+  const int64_t wanted = kSharedBytes / (4 * std::max<int64_t>(sizes.k, 1));
+  const int64_t most = std::max<int64_t>(256, wanted / column_granularity * column_granularity);
+  out.nc = even_block(sizes.n, most, column_granularity);
+  out.row_parts = static_cast<int>(std::clamp<int64_t>(sizes.m / (2 * kMostSliverRows), 1, threads));
+  out.column_parts = threads / out.row_parts;
+  out.shared_bytes = float_bytes(sizes.k * round_up(out.nc, kMostPanelColumns));
+  out.packed_a_bytes = float_bytes(out.mc * out.kc);
+  if (sizes.out_dtype != DType::f32 && sizes.k > out.kc) out.partial_bytes = float_bytes(out.mc * out.nc);
+}
+
+void split_columns(const GemmSizes& sizes, int threads, int64_t column_granularity, GemmBlocking& out) {
+  out.split = GemmSplit::columns;
+  out.kc = is_block_quantised(sizes.b_dtype) && sizes.b_transposed ? 256 : kDepthOfFewRows;
+  out.mc = round_up(std::max<int64_t>(sizes.m, 1), kMostSliverRows);
+  out.column_parts = threads;
+  const int64_t own = round_up(ceil_div(std::max<int64_t>(sizes.n, 1), threads), column_granularity);
+  out.nc = std::min<int64_t>(own, 512);
+  out.packed_a_bytes = float_bytes(out.mc * out.kc);
+  out.packed_b_bytes = float_bytes(out.nc * out.kc);
+  if (sizes.out_dtype != DType::f32 && sizes.k > out.kc) out.partial_bytes = float_bytes(out.mc * out.nc);
+}
+
+void split_depth(const GemmSizes& sizes, int threads, GemmBlocking& out) {
+  out.split = GemmSplit::depth;
+  out.kc = is_block_quantised(sizes.b_dtype) && sizes.b_transposed ? 256 : kDepthOfFewRows;
+  out.mc = kRowsOfBlock;
+  out.nc = round_up(sizes.n, kMostPanelColumns);
+  out.depth_parts = threads;
+  out.packed_a_bytes = float_bytes(out.mc * out.kc);
+  out.packed_b_bytes = float_bytes(out.nc * out.kc);
+  out.partial_bytes = float_bytes(sizes.m * sizes.n);
+}
+
+}  // namespace
+
+GemmBlocking gemm_blocking(const GemmSizes& sizes, int threads) {
+  const bool whole_blocks = is_block_quantised(sizes.b_dtype) && !sizes.b_transposed;
+  const int64_t column_granularity = whole_blocks ? 256 : kMostPanelColumns;
+  GemmBlocking out;
+  if (threads > 1 && !whole_blocks && sizes.m * sizes.n <= kSmallOutput && sizes.k >= kLongDepth) {
+    split_depth(sizes, threads, out);
+  } else if (sizes.m <= kFewRows) {
+    split_columns(sizes, threads, column_granularity, out);
+  } else {
+    split_rows(sizes, threads, column_granularity, out);
+  }
+  return out;
+}
+
+int64_t gemm_workspace_bytes(const GemmSizes& sizes, int threads) {
+  const GemmBlocking blocking = gemm_blocking(sizes, threads);
+  return blocking.shared_bytes + blocking.thread_bytes() * threads;
+}
+
+}  // namespace tenon

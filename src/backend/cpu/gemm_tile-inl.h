@@ -1,0 +1,150 @@
+// The innermost tile of a matrix product, kSliver x kPanel sums in registers, and what is done with the sums.
+// Included once per Highway target.
+#if defined(TENON_BACKEND_CPU_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_BACKEND_CPU_GEMM_TILE_INL_H_
+#undef TENON_BACKEND_CPU_GEMM_TILE_INL_H_
+#else
+#define TENON_BACKEND_CPU_GEMM_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backend/cpu/gemm_pack-inl.h"
+#include "backend/cpu/simd-inl.h"
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon {
+namespace HWY_NAMESPACE {
+
+// Reads of a sliver of a: packed, or its rows where they lie (for products with few panels, where packing a
+// would cost as much as multiplying it).
+struct PackedSliver {
+  const float* HWY_RESTRICT data;
+  HWY_INLINE float at(int row, int64_t p) const { return data[p * kSliver + row]; }
+};
+struct StridedSliver {
+  const float* HWY_RESTRICT data;
+  int64_t stride;
+  HWY_INLINE float at(int row, int64_t p) const { return data[row * stride + p]; }
+};
+
+// sums[i, j] = sum over p < depth of a[i, p] * b[p, j] for a sliver and a packed panel; finish(i, left,
+// right) takes each row of sums.
+template <typename Sliver, typename Finish>
+HWY_INLINE void multiply_tile(int64_t depth, Sliver a, const float* HWY_RESTRICT b, Finish finish) {
+  const DF d;
+  VF sums[kSliver][2];
+#pragma GCC unroll 12
+  for (int i = 0; i < kSliver; ++i) sums[i][0] = sums[i][1] = hn::Zero(d);
+  for (int64_t p = 0; p < depth; ++p) {
+    const VF b0 = hn::Load(d, b), b1 = hn::Load(d, b + kLanes);
+#pragma GCC unroll 12
+    for (int i = 0; i < kSliver; ++i) {
+      const VF value = hn::Set(d, a.at(i, p));
+      sums[i][0] = hn::MulAdd(value, b0, sums[i][0]);
+      sums[i][1] = hn::MulAdd(value, b1, sums[i][1]);
+    }
+    b += kPanel;
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < kSliver; ++i) finish(i, sums[i][0], sums[i][1]);
+}
+
+// Where the sums of one block of k go. Every pointer stands for element (0, 0) of the output block.
+struct TileStore {
+  float alpha = 1.0f;
+  GemmMatrix before;  // what they are added to: the addend, the sums of earlier blocks, or nothing
+  std::byte* out = nullptr;
+  DType dtype = DType::f32;
+  int64_t stride = 0;
+};
+
+// Asks for the tile's part of the output, which the sums meet once they are done.
+HWY_INLINE void prefetch_tile(int64_t row, int64_t column, int64_t rows, const TileStore& to) {
+  const int64_t bytes = to.dtype == DType::bf16 ? 2 : 4;
+  const std::byte* out = to.out + (row * to.stride + column) * bytes;
+  for (int64_t i = 0; i < rows; ++i) hwy::Prefetch(out + i * to.stride * bytes);
+}
+
+template <typename Before, typename Out>
+HWY_INLINE void store_tile(const float* HWY_RESTRICT tile, int64_t rows, int64_t columns, VF alpha,
+                           const Before* before, int64_t before_stride, Out* out, int64_t out_stride) {
+  constexpr int64_t kStep = static_cast<int64_t>(kLanes);
+  for (int64_t i = 0; i < rows; ++i) {
+    int64_t j = 0;
+    for (; j + kStep <= columns; j += kStep) {
+      const VF sum = load(tile + i * kPanel + j);
+      const VF old = before ? load(before + i * before_stride + j) : hn::Zero(DF());
+      store(hn::MulAdd(sum, alpha, old), out + i * out_stride + j);
+    }
+    if (j == columns) continue;
+    const size_t rest = static_cast<size_t>(columns - j);
+    const VF sum = load(tile + i * kPanel + j);
+    const VF old = before ? load_part(before + i * before_stride + j, rest) : hn::Zero(DF());
+    store_part(hn::MulAdd(sum, alpha, old), out + i * out_stride + j, rest);
+  }
+}
+
+template <typename Out>
+HWY_INLINE void store_tile_as(const float* tile, int64_t row, int64_t column, int64_t rows, int64_t columns,
+                              const TileStore& to) {
+  const VF alpha = hn::Set(DF(), to.alpha);
+  Out* out = reinterpret_cast<Out*>(to.out) + row * to.stride + column;
+  const int64_t offset = row * to.before.stride + column;
+  if (to.before.data != nullptr && to.before.dtype == DType::bf16) {
+    const bf16* before = reinterpret_cast<const bf16*>(to.before.data) + offset;
+    store_tile(tile, rows, columns, alpha, before, to.before.stride, out, to.stride);
+  } else {
+    const float* before = to.before.data ? reinterpret_cast<const float*>(to.before.data) + offset : nullptr;
+    store_tile(tile, rows, columns, alpha, before, to.before.stride, out, to.stride);
+  }
+}
+
+HWY_INLINE void store_tile(const float* tile, int64_t row, int64_t column, int64_t rows, int64_t columns,
+                           const TileStore& to) {
+  if (to.dtype == DType::bf16) {
+    store_tile_as<bf16>(tile, row, column, rows, columns, to);
+  } else {
+    store_tile_as<float>(tile, row, column, rows, columns, to);
+  }
+}
+
+// Multiplies one tile and stores rows x columns of it at (row, column) of the output block. Whole tiles of
+// f32 go straight from the registers.
+template <typename Sliver>
+HWY_INLINE void multiply_and_store(int64_t depth, Sliver a, const float* b, int64_t row, int64_t column,
+                                   int64_t rows, int64_t columns, const TileStore& to) {
+  prefetch_tile(row, column, rows, to);
+  const bool plain = rows == kSliver && columns == kPanel && to.dtype == DType::f32;
+  const VF alpha = hn::Set(DF(), to.alpha);
+  float* out = reinterpret_cast<float*>(to.out) + row * to.stride + column;
+  if (plain && to.before.data == nullptr) {
+    multiply_tile(depth, a, b, [&](int i, VF left, VF right) HWY_ATTR {
+      store(hn::Mul(left, alpha), out + i * to.stride);
+      store(hn::Mul(right, alpha), out + i * to.stride + kLanes);
+    });
+  } else if (plain && to.before.dtype == DType::f32) {
+    const float* before = reinterpret_cast<const float*>(to.before.data) + row * to.before.stride + column;
+    multiply_tile(depth, a, b, [&](int i, VF left, VF right) HWY_ATTR {
+      const float* old = before + i * to.before.stride;
+      store(hn::MulAdd(left, alpha, load(old)), out + i * to.stride);
+      store(hn::MulAdd(right, alpha, load(old + kLanes)), out + i * to.stride + kLanes);
+    });
+  } else {
+    HWY_ALIGN float tile[kSliver * kPanel];
+    multiply_tile(depth, a, b, [&](int i, VF left, VF right) HWY_ATTR {
+      store(left, tile + i * kPanel);
+      store(right, tile + i * kPanel + kLanes);
+    });
+    store_tile(tile, row, column, rows, columns, to);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon
+HWY_AFTER_NAMESPACE();
+
+#endif

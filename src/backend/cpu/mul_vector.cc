@@ -1,0 +1,15 @@
+// mul over f32 or bf16 (elementwise.h).
+#include "backend/cpu/elementwise.h"
+#include "backend/cpu/kernel_support.h"
+
+namespace tenon {
+
+const KernelDef& mul_vector_kernel() {
+  static constexpr KernelDef def{
+      .op = "mul", .name = "mul_vector", .serves = serves_vector_dtypes, .run = [](const KernelCall& call) {
+        run_elementwise(Elementwise::mul, call);
+      }};
+  return def;
+}
+
+}  // namespace tenon

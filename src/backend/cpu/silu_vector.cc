@@ -1,0 +1,15 @@
+// silu over f32 or bf16 (elementwise.h).
+#include "backend/cpu/elementwise.h"
+#include "backend/cpu/kernel_support.h"
+
+namespace tenon {
+
+const KernelDef& silu_vector_kernel() {
+  static constexpr KernelDef def{
+      .op = "silu", .name = "silu_vector", .serves = serves_vector_dtypes, .run = [](const KernelCall& call) {
+        run_elementwise(Elementwise::silu, call);
+      }};
+  return def;
+}
+
+}  // namespace tenon

@@ -1,0 +1,48 @@
+// A device that programs run on: its facts, its kernels, its memory. The only class with virtual functions
+// that the rooms above backend/ see; everything before exec/ uses facts and kernels only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/error.h"
+#include "device/device_facts.h"
+#include "device/kernel.h"
+
+namespace tenon {
+
+// A block of device memory, freed with the object. On a CPU data() is a host address.
+class DeviceBuffer {
+ public:
+  virtual ~DeviceBuffer() = default;
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ protected:
+  DeviceBuffer(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+
+ private:
+  std::byte* data_;
+  int64_t bytes_;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceFacts& facts() const = 0;
+  virtual std::span<const KernelDef> kernels() const = 0;
+  // `bytes` of zeroed memory aligned to kArenaAlignment; the pages are touched, so a later step never faults.
+  virtual Result<std::unique_ptr<DeviceBuffer>> allocate(int64_t bytes) = 0;
+  // Whether kernels can read host memory directly (a mapped weight file needs no copy).
+  virtual bool reads_host_memory() const = 0;
+  virtual Status upload(std::byte* to_device, std::span<const std::byte> from_host) = 0;
+  virtual Status download(std::span<std::byte> to_host, const std::byte* from_device) = 0;
+  // Launches the calls in order and returns when all are done. `timings_seconds`, where not empty, receives
+  // one time per call.
+  virtual Status run(std::span<const KernelDef* const> kernels, std::span<KernelCall> calls,
+                     std::span<double> timings_seconds) = 0;
+};
+
+}  // namespace tenon
