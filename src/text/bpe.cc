@@ -1,11 +1,12 @@
 #include "text/bpe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <functional>
 #include <utility>
 
-#include "fmt/format.h"
 #include "text/byte_level.h"
 #include "text/unicode.h"
 
