@@ -52,9 +52,9 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(failure("rank: [8]"), "r.yaml:1: rank: is a list, but takes N");
   EXPECT_EQ(failure("rslora: {a: 1}"), "r.yaml:1: rslora: is a map, but takes true or false");
   EXPECT_EQ(failure("lr:"), "r.yaml:1: lr: has no value");
-  EXPECT_EQ(failure("memory: lots"),
-            "r.yaml:1: memory: 'lots' is not an amount of memory\n  write a number and a unit, such as 8GiB "
-            "or 512MiB");
+  EXPECT_EQ(
+      failure("memory: lots"),
+      "r.yaml:1: memory: lots: not a size\n  Write a number and a unit, for example 8GiB, 500MB or 1.5G.");
   EXPECT_EQ(failure("targets: [[a]]"), "r.yaml:1: targets: has an element that is not a text");
   EXPECT_EQ(failure("- rank"),
             "r.yaml: is not a list of 'key: value' lines\n  Write one setting a line, such as rank: 16.");

@@ -12,7 +12,7 @@ namespace tenon {
 namespace {
 
 TEST(DatasetFuzz, CorpusAndItsBeginningsEndWell) {
-  const std::filesystem::path folder = std::filesystem::path(TENON_SOURCE_DIR) / "tests/fuzz/dataset";
+  const std::filesystem::path folder = std::filesystem::path(TENON_SOURCE_DIR) / "tests/fuzz/dataset_fuzz";
   int inputs = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::ifstream in(entry.path(), std::ios::binary);

@@ -5,9 +5,12 @@ $ tenon probe --model g --tokens g/golden.safetensors --out o.safetensors --grad
 $ python3 -c 'import json; print(abs(json.load(open("o.json"))["loss"] - json.load(open("g/golden.json"))["loss"]) < 2e-5)'
 True
 
-$ tenon inspect o.safetensors --tensors | grep -E 'logits|loss|greedy_ids|grad.model.norm'
-...
-
+# Every weight has a gradient, under its own name and shape.
+$ names() { tenon inspect "$1" --tensors --json | python3 -c 'import json, sys; print(sorted((t["name"].removeprefix("grad."), t["shape"]) for t in json.load(sys.stdin)["tensor_list"] if t["name"].startswith(sys.argv[1])))' "$2"; }; names o.safetensors grad. > a; names g/model.safetensors '' | cmp - a
+$ tenon inspect o.safetensors --tensors | grep -E '^  (logits|loss|greedy_ids) '
+  logits ... f32    [2,20,160] ...
+  loss ... f32    [1] ...
+  greedy_ids ... i32    [1,13] ...
 
 # Bad input.
 $ tenon probe --model g --out o.safetensors
