@@ -19,7 +19,8 @@ TEST(DatasetFuzz, CorpusAndItsBeginningsEndWell) {
     const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
     const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
     const size_t stride = 1 + bytes.size() / 500;
-    for (size_t size = 0; size < bytes.size(); size += stride) EXPECT_EQ(LLVMFuzzerTestOneInput(data, size), 0);
+    for (size_t size = 0; size < bytes.size(); size += stride)
+      EXPECT_EQ(LLVMFuzzerTestOneInput(data, size), 0);
     EXPECT_EQ(LLVMFuzzerTestOneInput(data, bytes.size()), 0);
     ++inputs;
   }
