@@ -90,8 +90,8 @@ void encode_text(const TokenizerParts& parts, std::string_view text, EncodeOptio
                  EncodeScratch& scratch, TokenSink& sink) {
   sink.ids.reserve(text.size() / 3 + 8);
   Encoder(parts, scratch, sink).text(text, options.parse_special);
-  postprocess(
-      parts.postprocessor, options.add_special, [&](int32_t id) { return parts.text(id); }, sink);
+  const auto token = [&](int32_t id) { return parts.added.by_id(id) ? std::string_view() : parts.text(id); };
+  postprocess(parts.postprocessor, options.add_special, text, token, sink);
 }
 
 }  // namespace tenon
