@@ -21,19 +21,30 @@ struct StaticSource {
   std::function<Status(const StaticValue& value, std::span<std::byte> destination)> load;
 };
 
+struct ExecutorOptions {
+  // Fills the work arena with NaN before each run, so that a test sees reads of bytes that nothing wrote (all
+  // of them under a plan without reuse; else bytes may hold what an earlier value left).
+  bool poison = false;
+};
+
+// One thread at a time. After a failure of the device nothing runs any more.
 class Executor {
  public:
-  // Loads every weight and adapter through `source`; optimiser state, gradient sums and caches start at zero;
-  // constants come from the programs. `plan` and `device` must outlive the executor.
+  // Loads every weight and adapter through `source`; optimiser state, gradient sums, caches and inputs start
+  // at zero; constants come from the programs. `plan` and `device` must outlive the executor. Fails where the
+  // plan's kernels are not this device's, or where external weights are and the device cannot read them.
   static Result<std::unique_ptr<Executor>> prepare(const Plan& plan, Device& device,
-                                                   const StaticSource& source);
+                                                   const StaticSource& source,
+                                                   const ExecutorOptions& options = {});
   ~Executor();
 
-  // Writes a static value (an input, or restored state). Sizes must agree.
+  // Writes a static value (an input, or restored state). Sizes must agree; an external value cannot be
+  // written.
   Status write(std::string_view name, std::span<const std::byte> bytes);
-  // Reads a static value.
+  // Reads a static value as it is now.
   Status read(std::string_view name, std::span<std::byte> bytes) const;
-  // Reads an output of a program after it ran; valid until another program runs.
+  // Reads an output of a program after it ran. Fails once another program has run, since both share the work
+  // arena; outputs that live in static bytes stay readable.
   Status read_output(std::string_view program, std::string_view name, std::span<std::byte> bytes) const;
 
   // Runs one program. With `step_seconds` not empty (one entry per step) each step is timed.

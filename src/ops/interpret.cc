@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "ir/builder.h"
+#include "ops/op_cases.h"
 
 namespace tenon {
 namespace {
@@ -36,7 +37,12 @@ ReferenceValues evaluate_op(const OpDef& def, const Attrs& attrs, std::span<cons
 }
 
 ReferenceValues evaluate_reference(const Program& program,
-                                   const std::map<std::string, std::vector<double>, std::less<>>& statics) {
+                                   const std::map<std::string, std::vector<double>, std::less<>>& statics,
+                                   Rounding rounding) {
+  const auto rounded = [&](std::vector<double>& data, DType dtype) {
+    if (rounding == Rounding::none) return;
+    for (double& x : data) x = round_to_dtype(x, dtype);
+  };
   ReferenceValues values(program.values.size());
   for (size_t i = 0; i < program.values.size(); ++i) {
     const Value& value = program.values[i];
@@ -44,6 +50,7 @@ ReferenceValues evaluate_reference(const Program& program,
     const auto given = statics.find(value.name);
     if (given != statics.end()) {
       values[i] = given->second;
+      rounded(values[i], value.type.dtype);
     } else {
       CHECK(begins_at_zero(value.role), value.name);
       values[i].assign(static_cast<size_t>(value.type.elements()), 0.0);
@@ -57,6 +64,7 @@ ReferenceValues evaluate_reference(const Program& program,
     for (ValueId id : op.inputs) inputs.push_back(values[static_cast<size_t>(id.index)]);
     ReferenceValues outputs = evaluate_op(*op.def, op.attrs, site_types(program, op).inputs, inputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
+      rounded(outputs[i], program.value(op.outputs[i]).type.dtype);
       values[static_cast<size_t>(op.outputs[i].index)] = std::move(outputs[i]);
     }
   }

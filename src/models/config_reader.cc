@@ -1,0 +1,146 @@
+#include "models/config_reader.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace tenon {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kLargestSize = int64_t{1} << 40;
+
+}  // namespace
+
+ConfigReader::ConfigReader(const json& object, std::string subject)
+    : object_(&object), subject_(std::move(subject)) {
+  CHECK(object.is_object());
+}
+
+const json* ConfigReader::find(std::string_view key) const {
+  const auto at = object_->find(key);
+  return at == object_->end() || at->is_null() ? nullptr : &*at;
+}
+
+const json* ConfigReader::find_required(std::string_view key) {
+  const json* value = find(key);
+  if (!value) {
+    fail(bad_file(
+        fmt::format("the key '{}' is missing", key), subject_,
+        "The configuration of this architecture must have it; download the file again or add the key."));
+  }
+  return value;
+}
+
+void ConfigReader::wrong_kind(std::string_view key, std::string_view wanted) {
+  fail(bad_file(fmt::format("the key '{}' must be {}, but is {}", key, wanted, find(key)->dump()), subject_));
+}
+
+bool ConfigReader::has(std::string_view key) const {
+  return find(key) != nullptr;
+}
+
+int64_t ConfigReader::integer(std::string_view key) {
+  const json* value = find_required(key);
+  if (!value) return 0;
+  if (value->is_number_integer()) return value->get<int64_t>();
+  wrong_kind(key, "an integer");
+  return 0;
+}
+
+int64_t ConfigReader::positive(std::string_view key) {
+  const json* value = find_required(key);
+  if (!value) return 1;
+  if (value->is_number_integer() && value->get<int64_t>() >= 1 && value->get<int64_t>() <= kLargestSize) {
+    return value->get<int64_t>();
+  }
+  wrong_kind(key, "a positive integer");
+  return 1;
+}
+
+int64_t ConfigReader::positive_or(std::string_view key, int64_t otherwise) {
+  return has(key) ? positive(key) : otherwise;
+}
+
+double ConfigReader::number(std::string_view key) {
+  const json* value = find_required(key);
+  if (!value) return 0;
+  if (value->is_number() && std::isfinite(value->get<double>())) return value->get<double>();
+  wrong_kind(key, "a finite number");
+  return 0;
+}
+
+double ConfigReader::number_or(std::string_view key, double otherwise) {
+  return has(key) ? number(key) : otherwise;
+}
+
+bool ConfigReader::flag_or(std::string_view key, bool otherwise) {
+  const json* value = find(key);
+  if (!value) return otherwise;
+  if (value->is_boolean()) return value->get<bool>();
+  wrong_kind(key, "true or false");
+  return otherwise;
+}
+
+std::string ConfigReader::text_or(std::string_view key, std::string_view otherwise) {
+  const json* value = find(key);
+  if (!value) return std::string(otherwise);
+  if (value->is_string()) return value->get<std::string>();
+  wrong_kind(key, "a string");
+  return std::string(otherwise);
+}
+
+std::vector<std::string> ConfigReader::texts_or_empty(std::string_view key) {
+  std::vector<std::string> out;
+  const json* value = find(key);
+  if (!value) return out;
+  if (!value->is_array()) wrong_kind(key, "an array of strings");
+  for (const json& item : *value) {
+    if (!item.is_string()) {
+      wrong_kind(key, "an array of strings");
+      return {};
+    }
+    out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
+std::vector<double> ConfigReader::numbers_or_empty(std::string_view key) {
+  std::vector<double> out;
+  const json* value = find(key);
+  if (!value) return out;
+  if (!value->is_array()) wrong_kind(key, "an array of numbers");
+  for (const json& item : *value) {
+    if (!item.is_number()) {
+      wrong_kind(key, "an array of numbers");
+      return {};
+    }
+    out.push_back(item.get<double>());
+  }
+  return out;
+}
+
+std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
+  const json* value = find(key);
+  if (!value) return std::nullopt;
+  if (value->is_object()) return ConfigReader(*value, fmt::format("{}: {}", subject_, key));
+  wrong_kind(key, "an object");
+  return std::nullopt;
+}
+
+void ConfigReader::fail(Error error) {
+  if (!error_) error_ = std::move(error);
+}
+
+void ConfigReader::require(bool condition, std::string_view key, std::string message) {
+  if (!condition) fail(bad_file(fmt::format("the key '{}' {}", key, message), subject_));
+}
+
+Status ConfigReader::status() const {
+  return error_ ? Status(*error_) : Status();
+}
+
+}  // namespace tenon

@@ -1,0 +1,54 @@
+// Typed reads of a model's configuration. The first problem is kept and reported by status(), so that a
+// family file reads its keys in a straight line and checks once; after a problem the reads return their
+// defaults.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace tenon {
+
+class ConfigReader {
+ public:
+  // `object` must outlive the reader; `subject` names the file in errors.
+  ConfigReader(const nlohmann::json& object, std::string subject);
+
+  // Absent keys and nulls are the same thing.
+  bool has(std::string_view key) const;
+
+  int64_t integer(std::string_view key);   // required
+  int64_t positive(std::string_view key);  // required, 1 .. 2^40
+  int64_t positive_or(std::string_view key, int64_t otherwise);
+  double number(std::string_view key);  // required
+  double number_or(std::string_view key, double otherwise);
+  bool flag_or(std::string_view key, bool otherwise);
+  std::string text_or(std::string_view key, std::string_view otherwise);
+  std::vector<std::string> texts_or_empty(std::string_view key);
+  std::vector<double> numbers_or_empty(std::string_view key);
+  // The object under a key, or nothing. Problems found through it are reported by its own status().
+  std::optional<ConfigReader> object(std::string_view key);
+
+  // Keeps an error found by the caller (a contradiction between keys), if it is the first.
+  void fail(Error error);
+  void require(bool condition, std::string_view key, std::string message);
+
+  const std::string& subject() const { return subject_; }
+  Status status() const;
+
+ private:
+  const nlohmann::json* find(std::string_view key) const;
+  const nlohmann::json* find_required(std::string_view key);
+  void wrong_kind(std::string_view key, std::string_view wanted);
+
+  const nlohmann::json* object_;
+  std::string subject_;
+  std::optional<Error> error_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,147 @@
+#include "passes/adapters.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+#include "ops/dropout.h"
+#include "ops/matmul.h"
+#include "passes/rewriter.h"
+
+namespace tenon {
+namespace {
+
+bool is_linear(const Program& program, const Op& op) {
+  if (op.def != &matmul_op() || !op.attrs.flag("trans_b") || op.name.empty()) return false;
+  const Value& weight = program.value(op.inputs[1]);
+  return weight.role == Role::weight && weight.name == op.name + ".weight";
+}
+
+std::string last_part(const std::string& module) {
+  return module.substr(module.rfind('.') + 1);
+}
+
+std::string known_targets(const std::vector<AdapterModule>& linears) {
+  std::set<std::string> parts;
+  for (const AdapterModule& linear : linears) parts.insert(last_part(linear.module));
+  std::string out;
+  for (const std::string& part : parts) out += fmt::format("{}{}", out.empty() ? "" : ", ", part);
+  return out;
+}
+
+template <typename T>
+T matching_or(const std::map<std::string, T>& patterns, const std::string& module, T otherwise) {
+  for (const auto& [pattern, value] : patterns) {
+    if (names_module(pattern, module)) return value;
+  }
+  return otherwise;
+}
+
+template <typename T>
+Status check_patterns(const std::map<std::string, T>& patterns, const std::vector<AdapterModule>& chosen,
+                      std::string_view option) {
+  for (const auto& [pattern, value] : patterns) {
+    bool used = false;
+    for (const AdapterModule& module : chosen) used = used || names_module(pattern, module.module);
+    if (!used) {
+      return bad_argument(fmt::format("'{}' matches none of the adapted modules", pattern),
+                          std::string(option));
+    }
+    if (!(value > 0))
+      return bad_argument(fmt::format("the value for '{}' must be positive", pattern), std::string(option));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<AdapterModule> linear_modules(const Program& program) {
+  std::vector<AdapterModule> out;
+  for (const Op& op : program.ops) {
+    if (!is_linear(program, op)) continue;
+    const Shape& weight = program.value(op.inputs[1]).type.shape;
+    out.push_back({op.name, weight[1], weight[0]});
+  }
+  return out;
+}
+
+bool names_module(std::string_view pattern, std::string_view module) {
+  if (!module.ends_with(pattern) || pattern.empty()) return false;
+  return module.size() == pattern.size() || module[module.size() - pattern.size() - 1] == '.';
+}
+
+Result<std::vector<AdapterModule>> choose_modules(const Program& program, const AdapterOptions& options) {
+  if (options.rank < 1) {
+    return bad_argument(fmt::format("the rank must be at least 1, but is {}", options.rank), "rank");
+  }
+  if (!(options.alpha > 0)) {
+    return bad_argument(fmt::format("alpha must be positive, but is {}", options.alpha), "alpha",
+                        "Usual values are the rank or twice the rank.");
+  }
+  const std::vector<AdapterModule> linears = linear_modules(program);
+  const bool all =
+      options.targets.empty() || (options.targets.size() == 1 && options.targets[0] == "all-linear");
+  if (!all) {
+    for (const std::string& target : options.targets) {
+      bool used = false;
+      for (const AdapterModule& linear : linears) used = used || names_module(target, linear.module);
+      if (!used) {
+        return bad_argument(fmt::format("'{}' matches no linear layer of this model", target), "targets",
+                            fmt::format("There are: {}; or all-linear.", known_targets(linears)));
+      }
+    }
+  }
+  std::vector<AdapterModule> chosen;
+  for (AdapterModule module : linears) {
+    bool wanted = all;
+    for (const std::string& target : options.targets) wanted = wanted || names_module(target, module.module);
+    if (!wanted) continue;
+    module.rank = matching_or(options.rank_pattern, module.module, options.rank);
+    const double alpha = matching_or(options.alpha_pattern, module.module, options.alpha);
+    const double rank = static_cast<double>(module.rank);
+    module.scale = alpha / (options.rslora ? std::sqrt(rank) : rank);
+    chosen.push_back(std::move(module));
+  }
+  RETURN_IF_ERROR(check_patterns(options.rank_pattern, chosen, "rank-pattern"));
+  RETURN_IF_ERROR(check_patterns(options.alpha_pattern, chosen, "alpha-pattern"));
+  return chosen;
+}
+
+Program add_adapters(const Program& program, const std::vector<AdapterModule>& modules,
+                     AdapterDropout dropout) {
+  std::unordered_map<std::string_view, int64_t>
+      index;  // module -> its place, which is also its dropout stream
+  for (size_t i = 0; i < modules.size(); ++i) index.emplace(modules[i].module, static_cast<int64_t>(i));
+  size_t adapted = 0;
+  Rewriter rewriter(program);
+  Builder& b = rewriter.builder();
+  for (const Op& op : program.ops) {
+    rewriter.copy(op);
+    const auto at = is_linear(program, op) ? index.find(op.name) : index.end();
+    if (at == index.end()) continue;
+    ++adapted;
+    const AdapterModule& module = modules[static_cast<size_t>(at->second)];
+    const ValueId a =
+        b.add_static(Role::adapter, module.a_name(), {DType::f32, Shape{module.rank, module.in}});
+    const ValueId bb =
+        b.add_static(Role::adapter, module.b_name(), {DType::f32, Shape{module.out, module.rank}});
+    const ValueId base = rewriter.map(op.outputs[0]);
+    ValueId x = rewriter.map(op.inputs[0]);
+    const DType compute = b.dtype(x);
+    b.set_name(module.module + ".lora");
+    if (dropout.rate > 0) {
+      const ValueId seed = b.add_static(Role::input, kDropoutSeedInput, {DType::i32, Shape{2}});
+      x = tenon::dropout(b, x, seed, dropout.rate, at->second);
+    }
+    const ValueId low = matmul(b, x, a, {.trans_b = true, .out_dtype = compute});
+    const MatmulOptions up{
+        .trans_b = true, .alpha = module.scale, .out_dtype = b.dtype(base), .addend = base};
+    rewriter.set(op.outputs[0], matmul(b, low, bb, up));
+  }
+  CHECK(adapted == modules.size(), "the program lacks a module that was chosen");
+  return rewriter.finish();
+}
+
+}  // namespace tenon

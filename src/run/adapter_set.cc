@@ -1,0 +1,222 @@
+#include "run/adapter_set.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/hash.h"
+#include "io/checkpoint.h"
+#include "io/dequantise.h"
+#include "io/folder.h"
+#include "io/safetensors.h"
+#include "io/write_file.h"
+#include "ops/philox.h"
+
+namespace tenon {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kPrefix = "base_model.model.";  // PEFT wraps the model twice
+
+std::string list_names(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < names.size() && i < 6; ++i) out += fmt::format("{}{}", i ? ", " : "", names[i]);
+  if (names.size() > 6) out += fmt::format(" and {} more", names.size() - 6);
+  return out;
+}
+
+// Settings under which an adapter is not y + scale * B A x. Absent, null, false, empty and the given value
+// are fine.
+Status refuse_other_kinds(const json& config, const std::string& subject) {
+  const std::string kind = config.value("peft_type", std::string("LORA"));
+  if (kind != "LORA")
+    return unsupported(fmt::format("the adapter kind '{}' is not supported", kind), subject, "LORA is.");
+  for (const char* key :
+       {"use_dora", "fan_in_fan_out", "lora_bias", "use_qalora", "use_bdlora", "modules_to_save",
+        "trainable_token_indices", "target_parameters", "layer_replication", "alora_invocation_tokens"}) {
+    const auto at = config.find(key);
+    if (at == config.end() || at->is_null() || *at == json(false) || (at->is_structured() && at->empty()))
+      continue;
+    return unsupported(fmt::format("the setting '{}' = {} is not supported", key, at->dump()), subject,
+                       "Train the adapter without it.");
+  }
+  const std::string bias = config.value("bias", std::string("none"));
+  if (bias != "none")
+    return unsupported(fmt::format("the setting 'bias' = \"{}\" is not supported", bias), subject);
+  return {};
+}
+
+template <typename T>
+void read_pattern(const json& config, const char* key, std::map<std::string, T>& out) {
+  const auto at = config.find(key);
+  if (at == config.end() || !at->is_object()) return;
+  for (const auto& [pattern, value] : at->items()) out[pattern] = value.template get<T>();
+}
+
+Result<AdapterOptions> read_options(const json& config, const std::string& subject) {
+  AdapterOptions options;
+  try {
+    options.rank = config.at("r").get<int64_t>();
+    options.alpha = config.at("lora_alpha").get<double>();
+    options.rslora = config.value("use_rslora", false);
+    read_pattern(config, "rank_pattern", options.rank_pattern);
+    read_pattern(config, "alpha_pattern", options.alpha_pattern);
+    const json& targets = config.at("target_modules");
+    if (targets.is_string()) {
+      options.targets = {targets.get<std::string>()};
+    } else {
+      for (const json& target : targets) options.targets.push_back(target.get<std::string>());
+    }
+  } catch (const json::exception& e) {
+    return bad_file(fmt::format("a setting is missing or of the wrong kind ({})", e.what()), subject,
+                    "r, lora_alpha and target_modules must be there.");
+  }
+  return options;
+}
+
+// The layers that the tensors name, with their ranks: what is in the file decides, the settings only give
+// scales.
+Result<std::vector<AdapterModule>> modules_of_file(const Checkpoint& file, const Program& forward,
+                                                   const AdapterOptions& options) {
+  std::vector<AdapterModule> modules;
+  std::vector<std::string> missing;
+  std::set<std::string> expected;
+  for (AdapterModule module : linear_modules(forward)) {
+    const std::string a = std::string(kPrefix) + module.a_name();
+    const std::string b = std::string(kPrefix) + module.b_name();
+    const CheckpointTensor* ta = file.find(a);
+    const CheckpointTensor* tb = file.find(b);
+    if (!ta && !tb) continue;
+    expected.insert({a, b});
+    if (!ta) missing.push_back(a);
+    if (!tb) missing.push_back(b);
+    if (!ta || !tb) continue;
+    module.rank = ta->shape.rank() == 2 ? ta->shape[0] : 0;
+    if (ta->shape != Shape{module.rank, module.in} || tb->shape != Shape{module.out, module.rank} ||
+        module.rank < 1) {
+      return bad_file(fmt::format("the shapes {} and {} do not fit a layer of {} inputs and {} outputs",
+                                  ta->shape.text(), tb->shape.text(), module.in, module.out),
+                      fmt::format("{}: {}", file.path(), a),
+                      "The adapter was trained on another base model.");
+    }
+    double alpha = options.alpha;
+    for (const auto& [pattern, value] : options.alpha_pattern) {
+      if (names_module(pattern, module.module)) alpha = value;
+    }
+    const double rank = static_cast<double>(module.rank);
+    module.scale = alpha / (options.rslora ? std::sqrt(rank) : rank);
+    modules.push_back(std::move(module));
+  }
+  std::vector<std::string> unexpected;
+  for (const CheckpointTensor& tensor : file.tensors()) {
+    if (!expected.contains(tensor.name)) unexpected.push_back(tensor.name);
+  }
+  if (!missing.empty() || !unexpected.empty() || modules.empty()) {
+    return bad_file(fmt::format("its keys do not match the model; missing: {}; unexpected: {}",
+                                missing.empty() ? "none" : list_names(missing),
+                                unexpected.empty() ? "none" : list_names(unexpected)),
+                    file.path(), "Keys are base_model.model.<module>.lora_A.weight and .lora_B.weight.");
+  }
+  return modules;
+}
+
+json config_json(const AdapterSet& adapter, const std::string& base_model) {
+  const AdapterOptions& options = adapter.options;
+  std::set<std::string> targets;
+  for (const AdapterModule& module : adapter.modules) {
+    targets.insert(module.module.substr(module.module.rfind('.') + 1));
+  }
+  const bool by_name = !options.targets.empty() && options.targets[0] != "all-linear";
+  json config;
+  config["peft_type"] = "LORA";
+  config["task_type"] = "CAUSAL_LM";
+  config["base_model_name_or_path"] = base_model;
+  config["inference_mode"] = true;
+  config["r"] = options.rank;
+  config["lora_alpha"] = options.alpha;
+  config["lora_dropout"] = adapter.dropout;
+  config["use_rslora"] = options.rslora;
+  config["bias"] = "none";
+  config["fan_in_fan_out"] = false;
+  config["init_lora_weights"] = true;
+  config["modules_to_save"] = nullptr;
+  config["rank_pattern"] = options.rank_pattern;
+  config["alpha_pattern"] = options.alpha_pattern;
+  if (by_name) {
+    config["target_modules"] = options.targets;
+  } else {
+    config["target_modules"] = targets;
+  }
+  return config;
+}
+
+}  // namespace
+
+AdapterSet new_adapter(std::vector<AdapterModule> modules, const AdapterOptions& options, double dropout,
+                       uint64_t seed) {
+  AdapterSet set{options, dropout, std::move(modules), {}};
+  for (const AdapterModule& module : set.modules) {
+    std::vector<float> a(static_cast<size_t>(module.rank * module.in));
+    const double bound = 1.0 / std::sqrt(static_cast<double>(module.in));
+    const uint64_t key = hash_bytes(module.a_name(), seed ^ kHashSeed);
+    for (size_t i = 0; i < a.size(); ++i) {
+      const uint32_t bits = philox4x32({static_cast<uint32_t>(i), 0, 0, 0},
+                                       {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)})[0];
+      a[i] = static_cast<float>((2.0 * (bits + 0.5) / 4294967296.0 - 1.0) * bound);
+    }
+    set.values[module.a_name()] = std::move(a);
+    set.values[module.b_name()] = std::vector<float>(static_cast<size_t>(module.out * module.rank), 0.0f);
+  }
+  return set;
+}
+
+Result<AdapterSet> read_adapter(const std::string& folder, const Program& forward) {
+  ASSIGN_OR_RETURN(const Checkpoint file, Checkpoint::open_adapter(folder));
+  const std::string subject = folder + "/adapter_config.json";
+  RETURN_IF_ERROR(refuse_other_kinds(file.config(), subject));
+  AdapterSet set;
+  ASSIGN_OR_RETURN(set.options, read_options(file.config(), subject));
+  set.dropout = file.config().value("lora_dropout", 0.0);
+  ASSIGN_OR_RETURN(set.modules, modules_of_file(file, forward, set.options));
+  for (const AdapterModule& module : set.modules) {
+    for (const std::string& name : {module.a_name(), module.b_name()}) {
+      const CheckpointTensor& tensor = *file.find(std::string(kPrefix) + name);
+      if (!dtype_info(tensor.dtype).is_float) {
+        return bad_file(fmt::format("values of type {} are not floating point", dtype_name(tensor.dtype)),
+                        tensor.name);
+      }
+      std::vector<float> values(static_cast<size_t>(tensor.shape.elements()));
+      dequantise_row(tensor.dtype, file.bytes(tensor).data(), values.data(), tensor.shape.elements());
+      for (float value : values) {
+        if (!std::isfinite(value))
+          return bad_file("a value is not finite", fmt::format("{}: {}", folder, tensor.name));
+      }
+      set.values[name] = std::move(values);
+    }
+  }
+  return set;
+}
+
+Status write_adapter(const std::string& folder, const AdapterSet& adapter, const std::string& base_model) {
+  RETURN_IF_ERROR(make_folders(folder));
+  std::vector<TensorSpec> specs;
+  for (const AdapterModule& module : adapter.modules) {
+    specs.push_back({std::string(kPrefix) + module.a_name(), DType::f32, Shape{module.rank, module.in}});
+    specs.push_back({std::string(kPrefix) + module.b_name(), DType::f32, Shape{module.out, module.rank}});
+  }
+  ASSIGN_OR_RETURN(TensorFileWriter writer,
+                   create_safetensors(folder + "/adapter_model.safetensors", specs, {{"format", "pt"}}));
+  for (const AdapterModule& module : adapter.modules) {
+    for (const std::string& name : {module.a_name(), module.b_name()}) {
+      const auto bytes = std::as_bytes(std::span(adapter.values.at(name)));
+      RETURN_IF_ERROR(writer.append(std::string(kPrefix) + name, bytes));
+    }
+  }
+  RETURN_IF_ERROR(writer.commit());
+  return write_file_atomic(folder + "/adapter_config.json", config_json(adapter, base_model).dump(2) + "\n");
+}
+
+}  // namespace tenon

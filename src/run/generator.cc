@@ -1,0 +1,141 @@
+#include "run/generator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/checked_math.h"
+
+namespace tenon {
+namespace {
+
+constexpr int64_t kPageTokens = 16;
+
+std::string bucket_name(int64_t tokens) {
+  return tokens == 1 ? std::string(kDecode) : fmt::format("{}_{}", kPrefill, tokens);
+}
+
+CacheOptions cache_options(const GeneratorSettings& settings) {
+  CacheOptions cache;
+  cache.page_tokens = kPageTokens;
+  cache.max_pages = cache.pages = ceil_div(settings.context_tokens, kPageTokens);
+  cache.dtype = settings.compute;
+  return cache;
+}
+
+// The largest bucket that `left` fills, or the smallest that holds it.
+int64_t choose_bucket(const std::vector<int64_t>& buckets, int64_t left) {
+  const auto at = std::lower_bound(buckets.begin(), buckets.end(), left);
+  return at == buckets.end() ? buckets.back() : *at;
+}
+
+}  // namespace
+
+std::vector<int64_t> prefill_buckets(int64_t context_tokens) {
+  std::vector<int64_t> buckets = {1};
+  for (int64_t size : {16, 64, 256}) {
+    if (size < context_tokens) buckets.push_back(size);
+  }
+  return buckets;
+}
+
+std::vector<Program> generator_programs(const ModelSpec& spec, const std::vector<AdapterModule>& modules,
+                                        const GeneratorSettings& settings) {
+  std::vector<Program> programs;
+  for (int64_t bucket : prefill_buckets(settings.context_tokens)) {
+    DecodeSettings decode;
+    static_cast<ProgramSettings&>(decode) = settings;
+    decode.cache = cache_options(settings);
+    decode.tokens = bucket;
+    programs.push_back(decode_program(spec, modules, bucket_name(bucket), decode));
+  }
+  return programs;
+}
+
+Generator::Generator(const GeneratorSettings& settings, std::unique_ptr<Session> session, int64_t vocab)
+    : settings_(settings),
+      buckets_(prefill_buckets(settings.context_tokens)),
+      session_(std::move(session)),
+      vocab_(vocab) {}
+
+Result<std::unique_ptr<Generator>> Generator::open(const Model& model, const AdapterSet* adapter,
+                                                   Device& device, const GeneratorSettings& settings) {
+  if (settings.context_tokens < 1)
+    return bad_argument("the context must hold at least one token", "--context");
+  const std::vector<AdapterModule> none;
+  std::vector<Program> programs = generator_programs(model.spec, adapter ? adapter->modules : none, settings);
+  ASSIGN_OR_RETURN(Plan plan, plan_programs(std::move(programs), model, device, settings.without));
+  ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::open(std::move(plan), model, adapter, device));
+  const CacheOptions cache = cache_options(settings);
+  std::vector<int32_t> table(static_cast<size_t>(cache.max_pages));
+  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<int32_t>(i);
+  session->write(kPageTableInput, table);
+  return std::unique_ptr<Generator>(new Generator(settings, std::move(session), model.spec.vocab));
+}
+
+Result<std::vector<float>> Generator::feed(std::span<const int32_t> ids) {
+  if (ids.empty()) return bad_argument("there are no tokens to feed", "prompt");
+  if (length_ + static_cast<int64_t>(ids.size()) > settings_.context_tokens) {
+    return bad_argument(fmt::format("{} tokens do not fit the context of {}",
+                                    length_ + static_cast<int64_t>(ids.size()), settings_.context_tokens),
+                        "prompt", "Raise --context, or shorten the text.");
+  }
+  for (int32_t id : ids) {
+    if (id < 0 || id >= vocab_) {
+      return bad_argument(fmt::format("the token id {} is not in the vocabulary of {}", id, vocab_),
+                          "prompt");
+    }
+  }
+  std::vector<float> logits;
+  while (!ids.empty()) {
+    const int64_t bucket = choose_bucket(buckets_, static_cast<int64_t>(ids.size()));
+    const size_t take = std::min(ids.size(), static_cast<size_t>(bucket));
+    ASSIGN_OR_RETURN(logits, run_bucket(bucket, ids.first(take)));
+    ids = ids.subspan(take);
+  }
+  return logits;
+}
+
+Result<std::vector<float>> Generator::run_bucket(int64_t bucket, std::span<const int32_t> ids) {
+  const size_t tokens = static_cast<size_t>(bucket);
+  std::vector<int32_t> padded(tokens, 0), positions(tokens, 0), slots(tokens, -1), stream(tokens, -1);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    padded[i] = ids[i];
+    positions[i] = slots[i] =
+        static_cast<int32_t>(length_) + static_cast<int32_t>(i);  // pages stand in order
+    stream[i] = 0;
+  }
+  const std::string name = bucket_name(bucket);
+  const std::string prefix = name + ".";
+  const int32_t last = static_cast<int32_t>(ids.size()) - 1;
+  session_->write(prefix + kIdsInput, padded);
+  session_->write(prefix + kPositionsInput, positions);
+  session_->write(prefix + kSlotsInput, slots);
+  session_->write(prefix + kStreamInput, stream);
+  session_->write(prefix + kRowsInput, std::span(&last, 1));
+  RETURN_IF_ERROR(session_->run(name));
+  length_ += static_cast<int64_t>(ids.size());
+  return session_->output_f32(name, kLogitsOutput);
+}
+
+Result<Reply> generate(Generator& generator, std::span<const int32_t> prompt, int64_t max_new,
+                       std::span<const int32_t> stop_ids, const SamplingSettings& sampling,
+                       const std::function<void(int32_t)>& on_token) {
+  Reply reply;
+  ASSIGN_OR_RETURN(std::vector<float> logits, generator.feed(prompt));
+  for (int64_t i = 0; i < max_new; ++i) {
+    const int32_t id = sample(logits, sampling, static_cast<uint64_t>(i));
+    if (std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end()) {
+      reply.ended = true;
+      break;
+    }
+    reply.ids.push_back(id);
+    if (on_token) on_token(id);
+    if (i + 1 == max_new) break;
+    ASSIGN_OR_RETURN(logits, generator.feed(std::span(&id, 1)));
+  }
+  return reply;
+}
+
+}  // namespace tenon

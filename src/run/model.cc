@@ -1,0 +1,48 @@
+#include "run/model.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "io/write_file.h"
+#include "models/family.h"
+#include "models/gguf_config.h"
+
+namespace tenon {
+
+Result<Model> open_model(const std::string& path) {
+  ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::open(path));
+  ASSIGN_OR_RETURN(const nlohmann::json config, checkpoint_config(checkpoint));
+  const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
+  ASSIGN_OR_RETURN(ModelSpec spec, read_model_spec(config, gguf ? path : path + "/config.json"));
+  ASSIGN_OR_RETURN(WeightMap weights, map_weights(spec, checkpoint));
+  return Model{path, std::move(checkpoint), std::move(spec), std::move(weights)};
+}
+
+Result<ModelText> open_text(const Model& model, const std::string& template_path) {
+  ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::from_file(model.path));
+  if (tokenizer.vocab_size() > model.spec.vocab) {
+    return bad_file(fmt::format("the tokenizer has {} ids, but the model has {} embedding rows",
+                                tokenizer.vocab_size(), model.spec.vocab),
+                    model.path, "The tokenizer and the weights are not of the same model.");
+  }
+  std::string source;
+  std::string name = template_path;
+  if (!template_path.empty()) {
+    ASSIGN_OR_RETURN(source, read_file(template_path));
+  } else if (!tokenizer.special().chat_templates.empty()) {
+    source = tokenizer.special().chat_templates.front().text;
+    for (const ChatTemplateText& each : tokenizer.special().chat_templates) {
+      if (each.name == "default") source = each.text;
+    }
+    name = model.path + ": chat template";
+  }
+  ModelText text{std::move(tokenizer), std::nullopt};
+  if (!source.empty()) {
+    ASSIGN_OR_RETURN(text.chat_template, ChatTemplate::parse(std::move(source), std::move(name)));
+  }
+  return text;
+}
+
+}  // namespace tenon

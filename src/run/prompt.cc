@@ -1,0 +1,30 @@
+#include "run/prompt.h"
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "text/conversation_render.h"
+
+namespace tenon {
+
+using nlohmann::ordered_json;
+
+Result<std::vector<int32_t>> chat_prompt(const ModelText& text, const ordered_json& messages) {
+  if (!text.chat_template) {
+    return bad_argument("the model has no chat template", "--template",
+                        "Name a .jinja file, or give the text as it is with --raw.");
+  }
+  ordered_json variables = {
+      {"messages", messages}, {"tools", nullptr}, {"documents", nullptr}, {"add_generation_prompt", true}};
+  add_special_token_variables(text.tokenizer, variables);
+  RenderOptions options;
+  options.clock_unix_seconds = static_cast<int64_t>(std::time(nullptr));
+  ASSIGN_OR_RETURN(const Rendered rendered, text.chat_template->render(variables, options));
+  return text.tokenizer.encode(rendered.text, {.add_special = false});
+}
+
+Result<std::vector<int32_t>> user_prompt(const ModelText& text, const std::string& content) {
+  return chat_prompt(text, ordered_json::array({{{"role", "user"}, {"content", content}}}));
+}
+
+}  // namespace tenon

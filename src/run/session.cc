@@ -1,0 +1,115 @@
+#include "run/session.h"
+
+#include <cstring>
+#include <unordered_set>
+
+#include "models/weight_map.h"
+
+namespace tenon {
+namespace {
+
+const Value* find_value(const Plan& plan, std::string_view program, std::string_view name) {
+  const ProgramPlan* p = plan.find(program);
+  CHECK(p != nullptr, program);
+  const ValueId id = p->program.find(name);
+  CHECK(id.valid(), name);
+  return &p->program.value(id);
+}
+
+template <typename T>
+std::vector<T> read_output(const Plan& plan, const Executor& executor, std::string_view program,
+                           std::string_view name) {
+  std::vector<T> out(static_cast<size_t>(find_value(plan, program, name)->type.elements()));
+  const Status status = executor.read_output(program, name, std::as_writable_bytes(std::span(out)));
+  CHECK(status.ok(), name);
+  return out;
+}
+
+Status load_static(const Model& model, const AdapterSet* adapter, const StaticValue& value,
+                   std::span<std::byte> destination) {
+  if (value.role == Role::adapter) {
+    CHECK(adapter != nullptr, value.name);
+    const std::vector<float>& values = adapter->values.at(value.name);
+    CHECK(values.size() * 4 == destination.size(), value.name);
+    std::memcpy(destination.data(), values.data(), destination.size());
+    return {};
+  }
+  const WeightSource* source = model.weights.find(value.name);
+  CHECK(source != nullptr, value.name);
+  return load_weight(model.checkpoint, *source, value.type.dtype, destination);
+}
+
+}  // namespace
+
+std::vector<std::string> external_weights(const Model& model, std::span<const Program> programs,
+                                          const Device& device) {
+  std::vector<std::string> names;
+  if (!device.reads_host_memory()) return names;
+  std::unordered_set<std::string_view> seen;
+  for (const Program& program : programs) {
+    for (const Value& value : program.values) {
+      if (value.role != Role::weight || value.producer.valid() || !seen.insert(value.name).second) continue;
+      const WeightSource* source = model.weights.find(value.name);
+      CHECK(source != nullptr, value.name);
+      const auto address = reinterpret_cast<uintptr_t>(model.checkpoint.bytes(source->tensor).data());
+      const uintptr_t alignment = is_block_quantised(source->stored)
+                                      ? 2
+                                      : static_cast<uintptr_t>(dtype_info(source->stored).block_bytes);
+      if (is_stored_as(*source, value.type.dtype) && address % alignment == 0) names.push_back(value.name);
+    }
+  }
+  return names;
+}
+
+Result<Plan> plan_programs(std::vector<Program> programs, const Model& model, const Device& device,
+                           const std::vector<std::string>& without) {
+  PlanOptions options;
+  options.external = external_weights(model, programs, device);
+  options.without_kernels = without;
+  return make_plan(std::move(programs), device.facts(), device.kernels(), options);
+}
+
+Result<std::unique_ptr<Session>> Session::open(Plan plan, const Model& model, const AdapterSet* adapter,
+                                               Device& device) {
+  std::unique_ptr<Session> session(new Session(std::move(plan)));
+  StaticSource source;
+  source.external = [&model](const StaticValue& value) -> Result<std::span<const std::byte>> {
+    return model.checkpoint.bytes(model.weights.find(value.name)->tensor);
+  };
+  source.load = [&model, adapter](const StaticValue& value, std::span<std::byte> destination) {
+    return load_static(model, adapter, value, destination);
+  };
+  ASSIGN_OR_RETURN(session->executor_, Executor::prepare(session->plan_, device, source));
+  return session;
+}
+
+void Session::write(std::string_view name, std::span<const int32_t> values) {
+  const Status status = executor_->write(name, std::as_bytes(values));
+  CHECK(status.ok(), name);
+}
+
+void Session::write(std::string_view name, std::span<const float> values) {
+  const Status status = executor_->write(name, std::as_bytes(values));
+  CHECK(status.ok(), name);
+}
+
+std::vector<float> Session::read_state(std::string_view name) const {
+  for (const StaticValue& value : plan_.statics) {
+    if (value.name != name) continue;
+    std::vector<float> out(static_cast<size_t>(value.type.elements()));
+    const Status status = executor_->read(name, std::as_writable_bytes(std::span(out)));
+    CHECK(status.ok(), name);
+    return out;
+  }
+  CHECK(false, name);
+}
+
+std::vector<float> Session::output_f32(std::string_view program, std::string_view name) const {
+  return read_output<float>(plan_, *executor_, program, name);
+}
+
+std::vector<int32_t> Session::output_i32(std::string_view program, std::string_view name) const {
+  return read_output<int32_t>(plan_, *executor_, program, name);
+}
+
+}  // namespace tenon

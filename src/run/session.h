@@ -1,0 +1,55 @@
+// A plan prepared on a device with a model's weights and an adapter's values in it: the one way from programs
+// to running. Typed reads and writes of inputs, outputs and state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "device/device.h"
+#include "exec/executor.h"
+#include "plan/plan.h"
+#include "run/adapter_set.h"
+#include "run/model.h"
+
+namespace tenon {
+
+// Which weights can be used where they lie in the mapped file: stored in the program's dtype and order,
+// aligned for it, on a device that reads host memory.
+std::vector<std::string> external_weights(const Model& model, std::span<const Program> programs,
+                                          const Device& device);
+
+// The plan of programs over a model. `without` names kernels not to use (names of passes are ignored here).
+// Errors as make_plan.
+Result<Plan> plan_programs(std::vector<Program> programs, const Model& model, const Device& device,
+                           const std::vector<std::string>& without);
+
+class Session {
+ public:
+  // `model`, `adapter` and `device` must outlive the session; `adapter` is null where the programs have none.
+  static Result<std::unique_ptr<Session>> open(Plan plan, const Model& model, const AdapterSet* adapter,
+                                               Device& device);
+
+  const Plan& plan() const { return plan_; }
+  Executor& executor() { return *executor_; }
+
+  // Bugs of the caller (a name or size that the programs do not have) are checked; what is left are device
+  // errors.
+  void write(std::string_view name, std::span<const int32_t> values);
+  void write(std::string_view name, std::span<const float> values);
+  Status run(std::string_view program) { return executor_->run(program); }
+  std::vector<float> read_state(std::string_view name) const;
+  std::vector<float> output_f32(std::string_view program, std::string_view name) const;
+  std::vector<int32_t> output_i32(std::string_view program, std::string_view name) const;
+
+ private:
+  explicit Session(Plan plan) : plan_(std::move(plan)) {}
+
+  Plan plan_;
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace tenon

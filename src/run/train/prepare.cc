@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/checked_math.h"
+#include "run/train/stream_settings.h"
+#include "run/train/trainer.h"
+
+namespace tenon {
+namespace {
+
+// Rows read to describe a data set and to count the steps of an epoch. More rows than this are estimated from
+// as many.
+constexpr int64_t kReportRows = 20000;
+
+Result<TrainRecipe> effective_recipe(const TrainRecipe& given, const Device& device) {
+  RETURN_IF_ERROR(check_recipe(given));
+  RETURN_IF_ERROR(require_recipe(given, {"model", "data"}));
+  TrainRecipe recipe = given;
+  recipe.compute = dtype_name(resolve_compute(given.compute, device.facts()));
+  recipe.threads = device.facts().threads;
+  if (recipe.max_tokens == 0) recipe.max_tokens = recipe.tokens_per_step;
+  return recipe;
+}
+
+// Optimiser steps that `epochs` take: exact packing for a small set, by mean length for a large one.
+Result<int64_t> count_steps(const TrainJob& job) {
+  const TrainRecipe& recipe = job.recipe;
+  if (recipe.steps > 0) return recipe.steps;
+  const double slots = static_cast<double>(recipe.tokens_per_step * recipe.accumulate);
+  if (job.report.scanned_rows < job.report.part_rows) {
+    const double rows = static_cast<double>(job.report.part_rows) * static_cast<double>(job.report.usable) /
+                        static_cast<double>(job.report.scanned_rows);
+    const double mean = static_cast<double>(job.report.tokens) / static_cast<double>(job.report.usable);
+    return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(recipe.epochs * rows * mean / slots)));
+  }
+  ASSIGN_OR_RETURN(DataStream stream, DataStream::open(job.data, stream_settings(job, DataPart::train)));
+  int64_t batches = 0;
+  bool end = false;
+  while (!end) {
+    ASSIGN_OR_RETURN(const MicroBatch batch, stream.next());
+    ++batches;
+    end = batch.epoch_end;
+  }
+  const double steps = recipe.epochs * static_cast<double>(batches) / static_cast<double>(recipe.accumulate);
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps)));
+}
+
+}  // namespace
+
+StreamSettings stream_settings(const TrainJob& job, DataPart part) {
+  const TrainRecipe& recipe = job.recipe;
+  StreamSettings settings;
+  settings.rows.render.chat_template = job.text.chat_template ? &*job.text.chat_template : nullptr;
+  settings.rows.render.tokenizer = &job.text.tokenizer;
+  settings.rows.render.train_on = *train_on_from_name(recipe.train_on);
+  settings.rows.tokens.tokenizer = &job.text.tokenizer;
+  settings.rows.tokens.max_tokens = static_cast<int32_t>(recipe.max_tokens);
+  settings.rows.tokens.too_long = *too_long_from_name(recipe.too_long);
+  settings.tokens_per_step = static_cast<int32_t>(recipe.tokens_per_step);
+  settings.seed = static_cast<uint64_t>(recipe.seed);
+  settings.eval_fraction = recipe.eval_fraction;
+  settings.part = recipe.eval_fraction > 0 ? part : DataPart::all;
+  return settings;
+}
+
+Result<std::unique_ptr<TrainJob>> prepare_training(const TrainRecipe& given, const Device& device) {
+  ASSIGN_OR_RETURN(TrainRecipe recipe, effective_recipe(given, device));
+  ASSIGN_OR_RETURN(Model model, open_model(recipe.model));
+  ASSIGN_OR_RETURN(ModelText text, open_text(model, recipe.chat_template));
+  ASSIGN_OR_RETURN(Dataset data, Dataset::open(recipe.data));
+  std::optional<Dataset> eval_data;
+  if (!recipe.eval_data.empty()) {
+    ASSIGN_OR_RETURN(eval_data, Dataset::open(recipe.eval_data));
+  }
+  ASSIGN_OR_RETURN(AdapterSet adapter, recipe_adapter(recipe, model, device.facts()));
+  ASSIGN_OR_RETURN(TrainPlan plan, plan_training(recipe, model, adapter.modules, device));
+  RETURN_IF_ERROR(check_fits(plan, recipe, model, adapter.modules, device));
+  std::unique_ptr<TrainJob> job(new TrainJob{std::move(recipe), std::move(model), std::move(text),
+                                             std::move(data), std::move(eval_data), std::move(adapter),
+                                             std::move(plan)});
+  ASSIGN_OR_RETURN(job->report,
+                   report_dataset(job->data, stream_settings(*job, DataPart::train), kReportRows, nullptr));
+  ASSIGN_OR_RETURN(job->total_steps, count_steps(*job));
+  return job;
+}
+
+}  // namespace tenon

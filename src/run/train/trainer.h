@@ -1,0 +1,75 @@
+// The training loop: data to micro-batches, micro-steps to optimiser steps, evaluation, the adapter at the
+// end. Owns the order of things and their checks; what is shown or recorded is the observer's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "device/device.h"
+#include "run/evaluate.h"
+#include "run/recipe.h"
+#include "run/train/train_plan.h"
+#include "text/dataset_report.h"
+
+namespace tenon {
+
+// A run made ready: everything read, checked and planned, nothing allocated and nothing written.
+struct TrainJob {
+  TrainRecipe recipe;  // effective: automatic settings resolved
+  Model model;
+  ModelText text;
+  Dataset data;
+  std::optional<Dataset> eval_data;
+  AdapterSet adapter;
+  TrainPlan plan;
+  DataReport report;  // of the training part, or of a sample of it
+  int64_t total_steps = 0;
+};
+
+// Errors: bad_argument, bad_file, not_found, unsupported, over_budget. `out` may be empty: planning only.
+Result<std::unique_ptr<TrainJob>> prepare_training(const TrainRecipe& recipe, const Device& device);
+
+struct StepReport {
+  int64_t step = 0;  // from 1
+  int64_t total_steps = 0;
+  double loss = 0;  // mean over the trained tokens of the step
+  int64_t trained_tokens = 0;
+  int64_t used_tokens = 0;
+  double learning_rate = 0;
+  double gradient_norm = 0;  // before clipping
+  double data_seconds = 0;
+  double compute_seconds = 0;
+  double optimiser_seconds = 0;
+  double tokens_per_second = 0;  // used tokens over all seconds of the step
+};
+
+struct TrainObserver {
+  std::function<void(const TrainJob&, const Plan&)> loaded;  // weights are in memory
+  std::function<Status(const StepReport&)> step;
+  std::function<Status(int64_t step, const EvalResult&)> evaluated;
+  std::function<bool()> should_stop;  // asked after every step
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  bool stopped = false;  // by should_stop
+  double first_loss = 0;
+  double last_loss = 0;
+  std::optional<EvalResult> eval;
+  double seconds = 0;
+  int64_t planned_bytes = 0;    // arenas by the plan
+  int64_t allocated_bytes = 0;  // arenas as allocated
+  int64_t allocations_in_steps = 0;
+  AdapterSet adapter;  // trained
+};
+
+// Runs a prepared job. Errors: bad_argument where the first loss is far above ln(vocab) or no gradient
+// reaches the adapter; device where a value is not finite (naming step, tensor and rows); what the observer
+// returns; device errors.
+Result<TrainResult> run_training(TrainJob& job, Device& device, const TrainObserver& observer);
+
+}  // namespace tenon
