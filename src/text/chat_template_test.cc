@@ -29,7 +29,9 @@ std::string read_file(const fs::path& path) {
   return out.str();
 }
 
-json read_json(const fs::path& path) { return json::parse(read_file(path)); }
+json read_json(const fs::path& path) {
+  return json::parse(read_file(path));
+}
 
 RenderOptions with_clock(int64_t clock) {
   RenderOptions options;
@@ -113,7 +115,8 @@ TEST(ChatTemplate, AllSharedTemplatesRenderAsPython) {
   int checked = 0;
   for (const auto& row : rows) {
     const std::string source = shared_template(kShared / row[0]);
-    ASSERT_EQ(hash_text(hash_bytes(source)), row[1]) << row[0] << " is not the template the goldens were made from";
+    ASSERT_EQ(hash_text(hash_bytes(source)), row[1])
+        << row[0] << " is not the template the goldens were made from";
     auto parsed = ChatTemplate::parse(source, row[0]);
     ASSERT_TRUE(parsed.ok()) << parsed.error().text();
     for (size_t i = 0; i < names.size(); ++i) {

@@ -201,7 +201,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
       if (!item.is_string()) {
         fail_type(fmt::format("'in <string>' requires string as left operand, not {}", type_name(item)));
       }
-      runtime.charge_bytes(static_cast<int64_t>(container.text().size()));
+      runtime.charge_copy(container.text());
       return find_text(container.text(), item.text()) != std::string_view::npos;
     case Kind::dict:
       return find(runtime, container, item) != nullptr;
@@ -281,6 +281,7 @@ std::string escape_html(std::string_view text) {
 
 std::string escaped_text(Runtime& runtime, const Value& value) {
   std::string text = to_text(runtime, value);
+  runtime.charge_scan(text);
   return value.is_string() && value.as<Text>().markup ? text : escape_html(text);
 }
 
