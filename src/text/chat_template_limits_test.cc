@@ -84,7 +84,7 @@ std::vector<std::string> greedy_templates() {
           "{{ ns.p == old }}",
       "{% set u = '\u00e9' * 1000000 %}" + loop + "{{ u[i] }}{{ u|wordcount }}{% endfor %}",
       "{{ " + repeated("(", 1000) + "1" + repeated(")", 1000) + " }}",
-      "{{ " + repeated("[", 100000) + " }}",
+      "{{ " + repeated("[", 100000) + repeated("]", 100000) + " }}",
       "{{ " + repeated("-", 100000) + "1 }}",
       "{{ " + repeated("not ", 100000) + "1 }}",
       "{{ 1" + repeated("+1", 100000) + " }}",
@@ -103,7 +103,7 @@ TEST(ChatTemplateLimits, GreedyTemplatesAreStoppedSoon) {
     const Error error = error_of(source);
     const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     EXPECT_EQ(error_code_name(error.code), error_code_name(ErrorCode::over_budget)) << error.text();
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     // The promise is 100 ms on an idle machine; processor time on a busy one is allowed three times that.
     EXPECT_LT(seconds, 0.3);
 #endif
@@ -130,7 +130,7 @@ TEST(ChatTemplateLimits, SelfReferenceIsTakenApart) {
 }
 
 TEST(ChatTemplateLimits, NothingOutsideIsReached) {
-  for (const std::string& source : {
+  for (const std::string source : {
            "{{ ''.__class__.__mro__ }}",
            "{{ ''['__class__'].__base__ }}",
            "{{ cycler.__init__.__globals__.os }}",
@@ -146,7 +146,7 @@ TEST(ChatTemplateLimits, NothingOutsideIsReached) {
     EXPECT_THAT(error.message, HasSubstr("unsafe")) << source;
     EXPECT_EQ(error.code, ErrorCode::bad_argument);
   }
-  for (const std::string& source :
+  for (const std::string source :
        {"{% include 'x' %}", "{% import '/etc/passwd' as x %}", "{% extends 'x' %}",
         "{% from 'x' import y %}", "{% block x %}{% endblock %}", "{{ self }}"}) {
     EXPECT_EQ(error_of(source).code, ErrorCode::unsupported) << source;
@@ -154,7 +154,7 @@ TEST(ChatTemplateLimits, NothingOutsideIsReached) {
 }
 
 TEST(ChatTemplateLimits, BigIntegersAreRefusedNotWrapped) {
-  for (const std::string& source :
+  for (const std::string source :
        {"{{ 2 ** 63 }}", "{{ 9223372036854775807 + 1 }}", "{{ 99999999999999999999 }}",
         "{{ '99999999999999999999'|int }}", "{{ 4611686018427387904 * 2 }}", "{{ 10 ** 1000000000 }}",
         "{{ 1e300|int }}"}) {
@@ -167,7 +167,7 @@ TEST(ChatTemplateLimits, BigIntegersAreRefusedNotWrapped) {
 
 TEST(ChatTemplateErrors, SayWhere) {
   Error error = error_of("a\n{% if x %}\n  é{{ x.y.z }}\n{% endif %}", json{{"x", {{"k", 1}}}});
-  EXPECT_EQ(error.subject, "t:3:11");
+  EXPECT_EQ(error.subject, "t:3:10");
   EXPECT_EQ(error.message, "'dict object' has no attribute 'y'");
   error = error_of("{% for m in messages %}\n{{ raise_exception('Only ' ~ m) }}{% endfor %}",
                    json{{"messages", {"users"}}});

@@ -72,7 +72,9 @@ TEST(ChatTemplate, FamiliesRenderAsPython) {
       const auto result = parsed->render(cases["cases"][name], with_clock(cases["clock"]));
       if (golden.contains("error")) {
         ASSERT_FALSE(result.ok()) << result->text;
-        if (message_counts(golden["error"][0])) EXPECT_EQ(result.error().message, golden["error"][1]);
+        if (message_counts(golden["error"][0])) {
+          EXPECT_EQ(result.error().message, golden["error"][1]);
+        }
         continue;
       }
       ASSERT_TRUE(result.ok()) << result.error().text();
@@ -128,7 +130,9 @@ TEST(ChatTemplate, AllSharedTemplatesRenderAsPython) {
       if (golden[0] == '!') {
         const auto& [kind, message] = errors[std::stoul(golden.substr(1))];
         EXPECT_FALSE(result.ok()) << kind << ": " << message << "\n" << result->text;
-        if (!result.ok() && message_counts(kind)) EXPECT_EQ(result.error().message, message);
+        if (!result.ok() && message_counts(kind)) {
+          EXPECT_EQ(result.error().message, message);
+        }
         continue;
       }
       EXPECT_TRUE(result.ok()) << result.error().text();
@@ -148,13 +152,17 @@ TEST(ChatTemplate, ExpressionsGiveWhatPythonGives) {
     const auto result = render(source, row.value("v", json::object()));
     if (row.contains("e")) {
       EXPECT_FALSE(result.ok()) << row["e"] << "\n" << result->text;
-      if (!result.ok() && message_counts(row["e"][0])) EXPECT_EQ(result.error().message, row["e"][1]);
+      if (!result.ok() && message_counts(row["e"][0])) {
+        EXPECT_EQ(result.error().message, row["e"][1]);
+      }
       continue;
     }
     EXPECT_TRUE(result.ok()) << result.error().text();
     if (!result.ok()) continue;
     EXPECT_EQ(result->text, row["o"]);
-    if (row.contains("s")) EXPECT_EQ(spans_of(*result), row["s"]);
+    if (row.contains("s")) {
+      EXPECT_EQ(spans_of(*result), row["s"]);
+    }
   }
 }
 

@@ -9,6 +9,11 @@
 #include "text/jinja_globals.h"
 
 namespace tenon::jinja {
+namespace {
+
+constexpr int64_t kLoopSteps = 8;  // what entering a for block costs besides its elements
+
+}  // namespace
 
 // The filter of a for block has variables of its own, which sit in the same slots as those of the body.
 struct Evaluator::LoopTest {
@@ -176,6 +181,7 @@ Evaluator::Flow Evaluator::exec_for(const Stmt& stmt) {
 
 // A break or continue in the else block belongs to the loop around this one, so it is handed on.
 Evaluator::Flow Evaluator::exec_loop(const Stmt& stmt, const Value& iterable, int64_t depth0) {
+  runtime_.charge(kLoopSteps);
   auto state = std::make_shared<LoopObject>();
   auto source = std::make_shared<ElementSource>(runtime_, iterable);
   state->depth0 = depth0;

@@ -35,6 +35,9 @@ bool is_dunder(std::string_view name) {
 
 bool has_private(const Value& owner, std::string_view name) {
   if (name == "mro") return type_name(owner) == "type";
+  static constexpr std::array<std::string_view, 6> kFunctionNames = {
+      "__globals__", "__name__", "__qualname__", "__code__", "__closure__", "__self__"};
+  if (owner.is(Kind::function) && one_of(kFunctionNames, name)) return true;
   if (!is_dunder(name)) return false;
   if (name == "__module__" || name == "__dict__" || name == "__call__") {
     return owner.is(Kind::function) || owner.is(Kind::loop) || owner.is(Kind::cycler) ||

@@ -125,6 +125,7 @@ Value repeat(Runtime& runtime, const Value& value, int64_t times) {
 Value join_sequences(Runtime& runtime, const Value& left, const Value& right) {
   std::vector<Value> out = left.as<Items>().values;
   const auto& more = right.as<Items>().values;
+  runtime.charge(static_cast<int64_t>(out.size() + more.size()) / 2);
   out.insert(out.end(), more.begin(), more.end());
   return left.is(Kind::list) ? make_list(runtime, std::move(out)) : make_tuple(runtime, std::move(out));
 }
