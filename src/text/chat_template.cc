@@ -25,7 +25,7 @@ struct ChatTemplate::State {
 namespace {
 
 constexpr size_t kMaxSourceBytes = 1 << 20;
-constexpr int64_t kPasses = 32;  // how often a template may go over all of its variables, beyond max_steps
+constexpr int64_t kPasses = 128;  // how often a template may go over all of its variables, beyond max_steps
 
 Error to_error(jinja::Failure failure, const std::string& name, jinja::Position at) {
   if (failure.at) at = *failure.at;

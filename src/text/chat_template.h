@@ -25,10 +25,10 @@ struct RenderOptions {
   int64_t utc_offset_seconds = 0;  // the time zone in which strftime_now() prints
 
   // Nodes evaluated, plus one for each two elements or 16 bytes copied; a hostile template is stopped in
-  // about 100 ms. Long conversations add to it: 32 more for each value and each 16 bytes of the variables.
+  // about 100 ms. Long conversations add to it: 128 more for each value and each 16 bytes of the variables.
   int64_t max_steps = 1'500'000;
   int64_t max_output_bytes = 8ll << 20;  // of the text, and of any one string on the way
-  int64_t max_depth = 1000;               // nested evaluations: expressions, blocks, macro calls
+  int64_t max_depth = 1000;              // nested evaluations: expressions, blocks, macro calls
 };
 
 // Bytes [begin, end) of Rendered::text.

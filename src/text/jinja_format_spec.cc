@@ -120,6 +120,7 @@ std::string format_integer(Runtime& runtime, const Spec& spec, int64_t value) {
     fail_value(fmt::format("Cannot specify '{}' with '{}'.", spec.grouping, spec.type));
   }
   if (spec.type == 'c') {
+    if (spec.sign != '\0') fail_value("Sign not allowed with integer format specifier 'c'");
     if (value < 0 || value > 0x10ffff) fail("OverflowError", "%c arg not in range(0x110000)");
     std::string text;
     append_code_point(text, static_cast<uint32_t>(value));
@@ -162,7 +163,7 @@ std::string format_text(Runtime& runtime, const Spec& spec, std::string_view tex
   if (spec.type != '\0' && spec.type != 's') {
     fail_value(fmt::format("Unknown format code '{}' for object of type 'str'", spec.type));
   }
-  if (spec.sign != '-') fail_value("Sign not allowed in string format specifier");
+  if (spec.sign != '\0') fail_value("Sign not allowed in string format specifier");
   if (spec.alternate) fail_value("Alternate form (#) not allowed in string format specifier");
   if (spec.grouping != '\0') fail_value(fmt::format("Cannot specify '{}' with 's'.", spec.grouping));
   if (spec.align == '=' && !spec.zero) fail_value("'=' alignment not allowed in string format specifier");
@@ -236,7 +237,7 @@ std::string pad(Runtime& runtime, const Spec& spec, const std::string& prefix, c
 
 std::string sign_text(bool negative, char sign) {
   if (negative) return "-";
-  return sign == '-' ? "" : std::string(1, sign);
+  return sign == '-' || sign == '\0' ? "" : std::string(1, sign);
 }
 
 std::string integer_digits(uint64_t value, int base, bool upper) {

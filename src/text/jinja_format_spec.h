@@ -14,7 +14,7 @@ inline constexpr int64_t kMaxWidth = 100'000;
 struct Spec {
   std::string fill = " ";
   char align = '\0';
-  char sign = '-';
+  char sign = '\0';  // + - or space, when given
   bool alternate = false;
   bool zero = false;
   int64_t width = 0;
