@@ -24,6 +24,9 @@ struct ChatTemplate::State {
 
 namespace {
 
+constexpr size_t kMaxSourceBytes = 1 << 20;
+constexpr int64_t kPasses = 128;  // how often a template may go over all of its variables, beyond max_steps
+
 Error to_error(jinja::Failure failure, const std::string& name, jinja::Position at) {
   if (failure.at) at = *failure.at;
   std::string hint;
@@ -41,6 +44,7 @@ ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::parse(std::string source, std::string name) {
+  if (source.size() > kMaxSourceBytes) return bad_file("the template is larger than 1 MiB", std::move(name));
   if (!jinja::is_utf8(source)) return bad_file("the template is not UTF-8", std::move(name));
   auto state = std::make_unique<State>();
   state->source = std::move(source);
@@ -58,16 +62,18 @@ Result<Rendered> ChatTemplate::render(const nlohmann::ordered_json& variables,
   if (!variables.is_object())
     return bad_argument("the variables of a chat template are an object", state_->name);
   jinja::Runtime runtime;
-  runtime.max_string_bytes = options.max_output_bytes;
   runtime.max_depth = options.max_depth;
   runtime.clock_unix_seconds = options.clock_unix_seconds;
   runtime.utc_offset_seconds = options.utc_offset_seconds;
   jinja::Position at;
   try {
     // The variables are the caller's; the budget is for what the template does with them.
-    runtime.steps_left = std::numeric_limits<int64_t>::max() / 2;
+    constexpr int64_t kPlenty = std::numeric_limits<int64_t>::max() / 2;
+    runtime.steps_left = kPlenty;
+    runtime.max_string_bytes = kPlenty;
     const jinja::Value context = jinja::from_json(runtime, variables);
-    runtime.steps_left = options.max_steps;
+    runtime.max_string_bytes = options.max_output_bytes;
+    runtime.steps_left = options.max_steps + kPasses * (kPlenty - runtime.steps_left);
     jinja::Evaluator evaluator(state_->tree, runtime, context, options.max_output_bytes);
     try {
       evaluator.run();

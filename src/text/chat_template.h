@@ -24,9 +24,11 @@ struct RenderOptions {
   std::optional<int64_t> clock_unix_seconds;
   int64_t utc_offset_seconds = 0;  // the time zone in which strftime_now() prints
 
-  int64_t max_steps = 4'000'000;          // nodes evaluated, plus one for each element or 64 bytes copied
-  int64_t max_output_bytes = 64ll << 20;  // of the text, and of any one string on the way
-  int64_t max_depth = 1000;               // nested evaluations: expressions, blocks, macro calls
+  // Nodes evaluated, plus one for each two elements or 16 bytes copied; a hostile template is stopped in
+  // about 100 ms. Long conversations add to it: 128 more for each value and each 16 bytes of the variables.
+  int64_t max_steps = 1'500'000;
+  int64_t max_output_bytes = 8ll << 20;  // of the text, and of any one string on the way
+  int64_t max_depth = 1000;              // nested evaluations: expressions, blocks, macro calls
 };
 
 // Bytes [begin, end) of Rendered::text.
@@ -48,8 +50,9 @@ struct Rendered {
 // A parsed template. Immutable: any number of threads may render at once.
 class ChatTemplate {
  public:
-  // `name` is what errors call the template. Errors: bad_file (syntax; subject "name:line:column"),
-  // unsupported (include, import, extends, block: a chat template is one file).
+  // `name` is what errors call the template. Errors: bad_file (syntax; subject "name:line:column"; more than
+  // a mebibyte), unsupported (include, import, extends, block: a chat template is one file), over_budget
+  // (nesting).
   static Result<ChatTemplate> parse(std::string source, std::string name);
 
   ChatTemplate(ChatTemplate&&) noexcept;

@@ -59,23 +59,25 @@ class Evaluator {
   Flow exec_filter_block(const Stmt& stmt);
   Flow exec_scope(const Stmt& stmt);
   void exec_assign(const Stmt& stmt);
-  void exec_macro(const Stmt& stmt);
-  void exec_call_block(const Stmt& stmt);
-  void exec_generation(const Stmt& stmt);
   bool passes_test(const Stmt& stmt, LoopTest& test, const Value& item);
   void swap_slots(const std::vector<Load>& loads, std::vector<Value>& values);
   void enter(const std::vector<Load>& loads);
   void leave(const std::vector<Load>& loads);
-  Value make_macro(const FunctionBody& function);
-  Value call_macro(const FunctionBody& function, const std::shared_ptr<Activation>& closure,
-                   CallArguments arguments);
-  void bind_parameters(const FunctionBody& function, Activation& activation, CallArguments arguments);
-  void fill_defaults(const FunctionBody& function);
   void check_namespaces(const Expr& target);
   void assign(const Expr& target, const Value& value);
   void write(std::string_view text);
   Value resolve_variable(std::string_view name);
   Value& slot(const Slot& slot);
+
+  // jinja_macro.cc: bodies with variables of their own
+  void exec_macro(const Stmt& stmt);
+  void exec_call_block(const Stmt& stmt);
+  void exec_generation(const Stmt& stmt);
+  Value make_macro(const FunctionBody& function);
+  Value call_macro(const FunctionBody& function, const std::shared_ptr<Activation>& closure,
+                   CallArguments arguments);
+  void bind_parameters(const FunctionBody& function, Activation& activation, CallArguments arguments);
+  void fill_defaults(const FunctionBody& function);
 
   // jinja_expression.cc: expressions
   Value eval(const Expr& expr);

@@ -35,6 +35,18 @@ Value call_filter(Runtime& runtime, std::string_view name, const Value& input, C
   fail("TemplateRuntimeError", fmt::format("No filter named {}.", quote(name)));
 }
 
+Value lazily(Runtime& runtime, const std::function<void(std::vector<Value>& out)>& fill) {
+  std::vector<Value> out;
+  std::shared_ptr<Failure> failure;
+  try {
+    fill(out);
+  } catch (Failure& thrown) {
+    if (thrown.code != ErrorCode::bad_argument) throw;
+    failure = std::make_shared<Failure>(std::move(thrown));
+  }
+  return make_iterator(runtime, std::move(out), "generator", std::move(failure));
+}
+
 Value attribute_path(Runtime& runtime, const Value& value, const Value& path, const Value& otherwise) {
   if (path.is_missing() || path.is(Kind::none)) return value;
   const bool replaces = !otherwise.is_missing() && !otherwise.is(Kind::none);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include "text/jinja_value.h"
 
@@ -31,6 +32,10 @@ FilterTable number_filters();                                                 //
 FilterTable sequence_filters();                                               // jinja_sequence_filters.cc
 FilterTable select_filters();                                                 // jinja_select_filters.cc
 Value tojson(Runtime& runtime, const Value& input, CallArguments arguments);  // jinja_json.cc
+
+// An iterator over what `fill` makes, for filters that Python runs element by element as they are read. Here
+// all is made at once; an error on the way waits until the reader comes to its place.
+Value lazily(Runtime& runtime, const std::function<void(std::vector<Value>& out)>& fill);
 
 // The value at a dotted path such as "function.name" (or an index); the value itself when the path is missing
 // or None. A part that is undefined becomes `otherwise`, if that is given.

@@ -1,14 +1,12 @@
-// Format specifications, shared by both ways: sign, digits, grouping, padding.
+// The two ways to format: "%" and str.format().
 #include "text/jinja_format.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
-#include "text/jinja_arguments.h"
-#include "text/jinja_literal.h"
+#include "text/jinja_format_spec.h"
 #include "text/jinja_members.h"
 #include "text/jinja_methods.h"
 #include "text/jinja_operators.h"
@@ -16,232 +14,6 @@
 
 namespace tenon::jinja {
 namespace {
-
-constexpr int64_t kMaxWidth = 100'000;
-
-struct Spec {
-  std::string fill = " ";
-  char align = '\0';
-  char sign = '-';
-  bool alternate = false;
-  bool zero = false;
-  int64_t width = 0;
-  char grouping = '\0';
-  int64_t precision = -1;
-  char type = '\0';
-};
-
-int64_t read_number(std::string_view text, size_t& at) {
-  int64_t out = 0;
-  while (at < text.size() && text[at] >= '0' && text[at] <= '9') {
-    out = out * 10 + (text[at++] - '0');
-    if (out > kMaxWidth) fail_budget("a format asks for too many characters");
-  }
-  return out;
-}
-
-Spec parse_spec(std::string_view text, std::string_view type_of_value) {
-  Spec out;
-  size_t at = 0;
-  const auto is_align = [](char c) { return c == '<' || c == '>' || c == '=' || c == '^'; };
-  const auto peek = [&] { return at < text.size() ? text[at] : '\0'; };
-  size_t after_fill = 0;
-  if (!text.empty()) next_code_point(text, after_fill);
-  if (after_fill > 0 && after_fill < text.size() && is_align(text[after_fill])) {
-    out.fill = std::string(text.substr(0, after_fill));
-    out.align = text[after_fill];
-    at = after_fill + 1;
-  } else if (is_align(peek())) {
-    out.align = text[at++];
-  }
-  if (peek() == '+' || peek() == '-' || peek() == ' ') out.sign = text[at++];
-  if (peek() == '#') {
-    out.alternate = true;
-    ++at;
-  }
-  if (peek() == '0') {
-    out.zero = true;
-    if (out.align == '\0') {
-      out.align = '=';
-      out.fill = "0";
-    }
-    ++at;
-  }
-  out.width = read_number(text, at);
-  if (peek() == ',' || peek() == '_') out.grouping = text[at++];
-  if (peek() == '.') {
-    ++at;
-    if (peek() < '0' || peek() > '9') fail_value("Format specifier missing precision");
-    out.precision = read_number(text, at);
-  }
-  if (at < text.size()) out.type = text[at++];
-  if (at != text.size()) {
-    fail_value(fmt::format("Invalid format specifier '{}' for object of type '{}'", text, type_of_value));
-  }
-  return out;
-}
-
-std::string pad(Runtime& runtime, const Spec& spec, const std::string& prefix, const std::string& body,
-                char default_align) {
-  const int64_t size = static_cast<int64_t>(prefix.size()) + code_point_count(body);
-  const int64_t space = std::max<int64_t>(spec.width - size, 0);
-  const char align = spec.align != '\0' ? spec.align : default_align;
-  if (align == '=') return prefix + pad_text(runtime, body, space, 0, spec.fill);
-  const int64_t left = align == '<' ? 0 : align == '^' ? space / 2 : space;
-  return pad_text(runtime, prefix + body, left, space - left, spec.fill);
-}
-
-// Puts a separator between groups of digits in the whole part of `digits`.
-std::string grouped(const std::string& digits, char separator, size_t group) {
-  size_t whole = digits.find_first_not_of("0123456789abcdefABCDEF");
-  if (group == 3) whole = digits.find_first_not_of("0123456789");
-  if (whole == std::string::npos) whole = digits.size();
-  std::string out;
-  for (size_t i = 0; i < whole; ++i) {
-    if (i != 0 && (whole - i) % group == 0) out += separator;
-    out += digits[i];
-  }
-  return out + digits.substr(whole);
-}
-
-// With "0" padding the zeros are grouped as well.
-std::string zero_grouped(const Spec& spec, const std::string& prefix, std::string digits, size_t group) {
-  std::string out = grouped(digits, spec.grouping, group);
-  if (spec.fill != "0" || spec.align != '=') return out;
-  while (static_cast<int64_t>(prefix.size() + out.size()) < spec.width) {
-    digits.insert(digits.begin(), '0');
-    out = grouped(digits, spec.grouping, group);
-  }
-  return out;
-}
-
-std::string sign_text(bool negative, char sign) {
-  if (negative) return "-";
-  return sign == '-' ? "" : std::string(1, sign);
-}
-
-std::string integer_digits(uint64_t value, int base, bool upper) {
-  const char* digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
-  std::string out;
-  do {
-    out.insert(out.begin(), digits[value % static_cast<uint64_t>(base)]);
-    value /= static_cast<uint64_t>(base);
-  } while (value != 0);
-  return out;
-}
-
-uint64_t magnitude(int64_t value) {
-  return value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
-}
-
-std::string c_format(double value, char type, int64_t precision, bool alternate) {
-  const std::string pattern = std::string("%") + (alternate ? "#" : "") + ".*" + type;
-  char small[512];
-  const int size = std::snprintf(small, sizeof(small), pattern.c_str(), static_cast<int>(precision), value);
-  if (size < static_cast<int>(sizeof(small)))
-    return std::string(small, static_cast<size_t>(std::max(size, 0)));
-  std::string out(static_cast<size_t>(size) + 1, '\0');
-  std::snprintf(out.data(), out.size(), pattern.c_str(), static_cast<int>(precision), value);
-  out.pop_back();
-  return out;
-}
-
-std::string real_digits(const Spec& spec, double value) {
-  const bool upper = spec.type == 'E' || spec.type == 'F' || spec.type == 'G';
-  if (!std::isfinite(value))
-    return upper ? (std::isnan(value) ? "NAN" : "INF") : (std::isnan(value) ? "nan" : "inf");
-  const int64_t precision = spec.precision < 0 ? 6 : spec.precision;
-  switch (spec.type) {
-    case '\0': {
-      if (spec.precision < 0) return real_text(value);
-      // Like g, but with at least one digit after the point.
-      std::string out = c_format(value, 'g', std::max<int64_t>(precision, 1), spec.alternate);
-      const double exponent = value == 0 ? 0 : std::floor(std::log10(value));
-      if (out.find_first_of(".e") == std::string::npos && exponent >= static_cast<double>(precision) - 1 &&
-          precision > 0 && exponent + 1 >= static_cast<double>(precision)) {
-        return c_format(value, 'e', std::max<int64_t>(precision - 1, 0), spec.alternate);
-      }
-      return out.find_first_of(".e") == std::string::npos ? out + ".0" : out;
-    }
-    case 'n':
-      return c_format(value, 'g', std::max<int64_t>(precision, 1), spec.alternate);
-    case '%':
-      return c_format(value * 100, 'f', precision, spec.alternate) + "%";
-    case 'g':
-    case 'G':
-      return c_format(value, spec.type, precision == 0 ? 1 : precision, spec.alternate);
-    default:
-      return c_format(value, spec.type, precision, spec.alternate);
-  }
-}
-
-std::string format_real(Runtime& runtime, const Spec& spec, double value, std::string_view name) {
-  if (std::string_view("eEfFgGn%").find(spec.type) == std::string_view::npos && spec.type != '\0') {
-    fail_value(fmt::format("Unknown format code '{}' for object of type '{}'", spec.type, name));
-  }
-  const std::string prefix = sign_text(std::signbit(value) && !std::isnan(value), spec.sign);
-  std::string digits = real_digits(spec, std::fabs(value));
-  if (spec.grouping != '\0') digits = zero_grouped(spec, prefix, digits, 3);
-  return pad(runtime, spec, prefix, digits, '>');
-}
-
-std::string format_integer(Runtime& runtime, const Spec& spec, int64_t value) {
-  if (spec.type != '\0' && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos) {
-    return format_real(runtime, spec, static_cast<double>(value), "int");
-  }
-  if (spec.precision >= 0) fail_value("Precision not allowed in integer format specifier");
-  if (spec.type == 'c') {
-    if (value < 0 || value > 0x10ffff) fail("OverflowError", "%c arg not in range(0x110000)");
-    std::string text;
-    append_code_point(text, static_cast<uint32_t>(value));
-    return pad(runtime, spec, "", text, '>');
-  }
-  int base = 10;
-  std::string base_prefix;
-  switch (spec.type) {
-    case '\0':
-    case 'd':
-    case 'n':
-      break;
-    case 'b':
-      base = 2;
-      base_prefix = "0b";
-      break;
-    case 'o':
-      base = 8;
-      base_prefix = "0o";
-      break;
-    case 'x':
-      base = 16;
-      base_prefix = "0x";
-      break;
-    case 'X':
-      base = 16;
-      base_prefix = "0X";
-      break;
-    default:
-      fail_value(fmt::format("Unknown format code '{}' for object of type 'int'", spec.type));
-  }
-  const std::string prefix = sign_text(value < 0, spec.sign) + (spec.alternate ? base_prefix : "");
-  std::string digits = integer_digits(magnitude(value), base, spec.type == 'X');
-  if (spec.grouping == ',' && base != 10) fail_value(fmt::format("Cannot specify ',' with '{}'.", spec.type));
-  if (spec.grouping != '\0') digits = zero_grouped(spec, prefix, digits, base == 10 ? 3 : 4);
-  return pad(runtime, spec, prefix, digits, '>');
-}
-
-std::string format_text(Runtime& runtime, const Spec& spec, std::string_view text) {
-  if (spec.type != '\0' && spec.type != 's') {
-    fail_value(fmt::format("Unknown format code '{}' for object of type 'str'", spec.type));
-  }
-  if (spec.sign != '-') fail_value("Sign not allowed in string format specifier");
-  if (spec.alternate) fail_value("Alternate form (#) not allowed in string format specifier");
-  if (spec.grouping != '\0') fail_value(fmt::format("Cannot specify '{}' with 's'.", spec.grouping));
-  if (spec.align == '=' && !spec.zero) fail_value("'=' alignment not allowed in string format specifier");
-  Spec used = spec;
-  if (used.align == '=') used.align = '\0';
-  if (spec.precision >= 0) text = text.substr(0, byte_offset(text, spec.precision));
-  return pad(runtime, used, "", std::string(text), '<');
-}
 
 // "%..." of the printf style.
 class PercentFormatter {
@@ -303,6 +75,11 @@ class PercentFormatter {
 
   void conversion() {
     ++at_;
+    if (at_ < text_.size() && text_[at_] == '%') {
+      ++at_;
+      out_ += '%';
+      return;
+    }
     const Value* value = nullptr;
     if (at_ < text_.size() && text_[at_] == '(') value = &keyed();
     Spec spec;
@@ -333,10 +110,6 @@ class PercentFormatter {
     while (at_ < text_.size() && (text_[at_] == 'h' || text_[at_] == 'l' || text_[at_] == 'L')) ++at_;
     if (at_ >= text_.size()) fail_value("incomplete format");
     spec.type = text_[at_++];
-    if (spec.type == '%') {
-      out_ += '%';
-      return;
-    }
     spec.align = left ? '<' : '>';
     convert(spec, left, value != nullptr ? *value : next_value());
   }
@@ -570,20 +343,6 @@ class BraceFormatter {
 };
 
 }  // namespace
-
-std::string format_value(Runtime& runtime, const Value& value, std::string_view spec_text) {
-  if (value.is(Kind::undefined) && !spec_text.empty()) {
-    fail_type("unsupported format string passed to Undefined.__format__");
-  }
-  if (spec_text.empty()) return to_text(runtime, value);
-  if (!value.is_string() && !value.is_number()) {
-    fail_type(fmt::format("unsupported format string passed to {}.__format__", type_name(value)));
-  }
-  const Spec spec = parse_spec(spec_text, type_name(value));
-  if (value.is_string()) return format_text(runtime, spec, value.text());
-  if (value.is(Kind::real)) return format_real(runtime, spec, value.as_real(), "float");
-  return format_integer(runtime, spec, value.as_integer());
-}
 
 Value percent_format(Runtime& runtime, const Value& format, const Value& values) {
   return make_string(runtime, PercentFormatter(runtime, format, values).run(), format.as<Text>().markup);

@@ -119,7 +119,7 @@ class Writer {
   }
 
   void string(std::string_view text) {
-    runtime_.charge_bytes(static_cast<int64_t>(text.size()));
+    runtime_.charge_scan(text);
     out_ += '"';
     for (size_t offset = 0; offset < text.size();) {
       const size_t begin = offset;

@@ -35,6 +35,9 @@ bool is_dunder(std::string_view name) {
 
 bool has_private(const Value& owner, std::string_view name) {
   if (name == "mro") return type_name(owner) == "type";
+  static constexpr std::array<std::string_view, 6> kFunctionNames = {
+      "__globals__", "__name__", "__qualname__", "__code__", "__closure__", "__self__"};
+  if (owner.is(Kind::function) && one_of(kFunctionNames, name)) return true;
   if (!is_dunder(name)) return false;
   if (name == "__module__" || name == "__dict__" || name == "__call__") {
     return owner.is(Kind::function) || owner.is(Kind::loop) || owner.is(Kind::cycler) ||
@@ -67,6 +70,7 @@ Value character(Runtime& runtime, const Value& owner, int64_t index) {
   const bool markup = owner.as<Text>().markup;
   if (owner.as<Text>().ascii)
     return make_string(runtime, std::string(1, text[static_cast<size_t>(index)]), markup);
+  runtime.charge_copy(text);
   const size_t begin = byte_offset(text, index);
   size_t end = begin;
   next_code_point(text, end);
@@ -137,11 +141,13 @@ Value slice_string(Runtime& runtime, const Value& owner, const Bounds& bounds) {
   if (bounds.count == 0) return make_string(runtime, "", markup);
   if (bounds.step == 1) {
     const bool ascii = owner.as<Text>().ascii;
+    if (!ascii) runtime.charge_copy(text);
     const size_t begin = ascii ? static_cast<size_t>(bounds.start) : byte_offset(text, bounds.start);
     const std::string_view rest = text.substr(begin);
     const size_t size = ascii ? static_cast<size_t>(bounds.count) : byte_offset(rest, bounds.count);
     return make_string(runtime, std::string(rest.substr(0, size)), markup);
   }
+  runtime.charge_scan(text);
   const auto code_points = to_code_points(text);
   std::string out;
   for (int64_t i = 0; i < bounds.count; ++i) {

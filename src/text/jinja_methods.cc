@@ -24,7 +24,7 @@ using Mapping = std::string (*)(std::string_view);
 template <Mapping mapping>
 Value mapped(Runtime& runtime, const Value& self, CallArguments arguments) {
   bind_positional("str method", std::move(arguments), 0, 0);
-  runtime.charge_bytes(static_cast<int64_t>(self.text().size()));
+  runtime.charge_scan(self.text());
   return made(runtime, self, mapping(self.text()));
 }
 
@@ -34,7 +34,7 @@ using CharacterTest = bool (*)(uint32_t);
 template <CharacterTest test>
 Value all_are(Runtime& runtime, const Value& self, CallArguments arguments) {
   bind_positional("str method", std::move(arguments), 0, 0);
-  runtime.charge_bytes(static_cast<int64_t>(self.text().size()));
+  runtime.charge_scan(self.text());
   const std::string_view text = self.text();
   for (size_t offset = 0; offset < text.size();) {
     if (!test(next_code_point(text, offset))) return Value::boolean(false);
@@ -59,7 +59,7 @@ Value isidentifier(Runtime&, const Value& self, CallArguments arguments) {
 
 // islower and isupper: no cased character of the other case, and at least one of this.
 Value one_case(Runtime& runtime, const Value& self, CharacterTest wanted, CharacterTest other) {
-  runtime.charge_bytes(static_cast<int64_t>(self.text().size()));
+  runtime.charge_copy(self.text());
   bool any = false;
   const std::string_view text = self.text();
   for (size_t offset = 0; offset < text.size();) {
@@ -82,7 +82,7 @@ Value isupper(Runtime& runtime, const Value& self, CallArguments arguments) {
 
 Value istitle(Runtime& runtime, const Value& self, CallArguments arguments) {
   bind_positional("istitle", std::move(arguments), 0, 0);
-  runtime.charge_bytes(static_cast<int64_t>(self.text().size()));
+  runtime.charge_copy(self.text());
   bool after_cased = false;
   bool any = false;
   const std::string_view text = self.text();
@@ -108,7 +108,8 @@ Value strip_either(Runtime& runtime, const Value& self, CallArguments arguments,
     if (right) text = strip_right(text);
   } else {
     const std::string_view chars = string_argument(args[0], "strip arg");
-    runtime.charge_bytes(static_cast<int64_t>(chars.size() + text.size()));
+    runtime.charge_scan(chars);
+    runtime.charge_scan(text);
     if (left) text = strip_left(text, chars);
     if (right) text = strip_right(text, chars);
   }
@@ -142,6 +143,7 @@ Window window(Runtime& runtime, const Value& self, const Value& start, const Val
   out.before = begin;
   out.valid = begin <= end;
   if (!out.valid) return out;
+  runtime.charge_copy(out.text);
   const size_t first = byte_offset(out.text, begin);
   out.text = out.text.substr(first, byte_offset(out.text.substr(first), end - begin));
   return out;
@@ -151,7 +153,7 @@ Value find_either(Runtime& runtime, const Value& self, CallArguments arguments, 
   const auto args = bind_positional(right ? "rfind" : "find", std::move(arguments), 1, 3);
   const std::string_view wanted = string_argument(args[0], "find() argument 1");
   const Window in = window(runtime, self, args[1], args[2]);
-  runtime.charge_bytes(static_cast<int64_t>(self.text().size()));
+  runtime.charge_copy(self.text());
   size_t at = std::string_view::npos;
   if (in.valid) at = right ? rfind_text(in.text, wanted) : find_text(in.text, wanted);
   if (at != std::string_view::npos)
@@ -177,7 +179,7 @@ Value count_method(Runtime& runtime, const Value& self, CallArguments arguments)
   const auto args = bind_positional("count", std::move(arguments), 1, 3);
   const std::string_view wanted = string_argument(args[0], "count() argument 1");
   const Window in = window(runtime, self, args[1], args[2]);
-  runtime.charge_bytes(static_cast<int64_t>(self.text().size()));
+  runtime.charge_copy(self.text());
   if (!in.valid) return Value::integer(0);
   if (wanted.empty()) return Value::integer(code_point_count(in.text) + 1);
   int64_t count = 0;
@@ -199,7 +201,7 @@ Value affix(Runtime& runtime, const Value& self, CallArguments arguments, bool a
               ? fmt::format("tuple for {} must only contain str, not {}", name, type_name(value))
               : fmt::format("{} first arg must be str or a tuple of str, not {}", name, type_name(value)));
     }
-    runtime.charge_bytes(static_cast<int64_t>(value.text().size()));
+    runtime.charge_copy(value.text());
     return in.valid && (at_end ? in.text.ends_with(value.text()) : in.text.starts_with(value.text()));
   };
   if (!args[0].is(Kind::tuple)) return Value::boolean(matches(args[0]));
@@ -302,6 +304,7 @@ Value zfill(Runtime& runtime, const Value& self, CallArguments arguments) {
 Value expandtabs(Runtime& runtime, const Value& self, CallArguments arguments) {
   const auto args = bind("expandtabs", std::move(arguments), {"tabsize"}, 0);
   const int64_t size = index_or(args[0], 8);
+  runtime.charge_scan(self.text());
   std::string out;
   int64_t column = 0;
   const std::string_view text = self.text();
@@ -390,59 +393,6 @@ constexpr MethodEntry kStringMethods[] = {
 };
 
 }  // namespace
-
-std::string replace_text(Runtime& runtime, std::string_view text, std::string_view from, std::string_view to,
-                         int64_t count) {
-  runtime.charge_bytes(static_cast<int64_t>(text.size()));
-  std::string out;
-  size_t begin = 0;
-  const auto add = [&](std::string_view part) {
-    out += part;
-    runtime.check_string(static_cast<int64_t>(out.size()));
-  };
-  while (count != 0) {
-    if (count > 0) --count;
-    if (from.empty()) {
-      add(to);
-      if (begin >= text.size()) return out;
-      const size_t start = begin;
-      next_code_point(text, begin);
-      add(text.substr(start, begin - start));
-      continue;
-    }
-    const size_t at = find_text(text, from, begin);
-    if (at == std::string_view::npos) break;
-    add(text.substr(begin, at - begin));
-    add(to);
-    begin = at + from.size();
-  }
-  add(text.substr(begin));
-  return out;
-}
-
-std::string pad_text(Runtime& runtime, std::string_view text, int64_t left, int64_t right,
-                     std::string_view fill) {
-  left = std::max<int64_t>(left, 0);
-  right = std::max<int64_t>(right, 0);
-  runtime.check_string(left);
-  runtime.check_string(right);
-  runtime.check_string((left + right) * static_cast<int64_t>(fill.size()) +
-                       static_cast<int64_t>(text.size()));
-  std::string out;
-  for (int64_t i = 0; i < left; ++i) out += fill;
-  out += text;
-  for (int64_t i = 0; i < right; ++i) out += fill;
-  return out;
-}
-
-std::string center_text(Runtime& runtime, std::string_view text, int64_t width, std::string_view fill) {
-  runtime.check_string(width);
-  const int64_t space = width - code_point_count(text);
-  if (space <= 0) return std::string(text);
-  // CPython puts the odd cell on the left when the width is odd too.
-  const int64_t left = space / 2 + (space & width & 1);
-  return pad_text(runtime, text, left, space - left, fill);
-}
 
 Value string_method(const Value& owner, std::string_view name) {
   const auto* it =

@@ -116,6 +116,7 @@ Value filesizeformat(Runtime& runtime, const Value& input, CallArguments argumen
   const auto args = bind("filesizeformat", std::move(arguments), {"binary"}, 0);
   const bool binary = flag_argument(args[0], false);
   double bytes = 0;
+  if (input.is_undefined()) fail_undefined(input);
   if (input.is_number()) {
     bytes = input.as_real();
   } else {

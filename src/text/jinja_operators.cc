@@ -125,6 +125,7 @@ Value repeat(Runtime& runtime, const Value& value, int64_t times) {
 Value join_sequences(Runtime& runtime, const Value& left, const Value& right) {
   std::vector<Value> out = left.as<Items>().values;
   const auto& more = right.as<Items>().values;
+  runtime.charge(static_cast<int64_t>(out.size() + more.size()) / 2);
   out.insert(out.end(), more.begin(), more.end());
   return left.is(Kind::list) ? make_list(runtime, std::move(out)) : make_tuple(runtime, std::move(out));
 }
@@ -201,7 +202,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
       if (!item.is_string()) {
         fail_type(fmt::format("'in <string>' requires string as left operand, not {}", type_name(item)));
       }
-      runtime.charge_bytes(static_cast<int64_t>(container.text().size()));
+      runtime.charge_copy(container.text());
       return find_text(container.text(), item.text()) != std::string_view::npos;
     case Kind::dict:
       return find(runtime, container, item) != nullptr;
@@ -281,6 +282,7 @@ std::string escape_html(std::string_view text) {
 
 std::string escaped_text(Runtime& runtime, const Value& value) {
   std::string text = to_text(runtime, value);
+  runtime.charge_scan(text);
   return value.is_string() && value.as<Text>().markup ? text : escape_html(text);
 }
 

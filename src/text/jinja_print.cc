@@ -35,7 +35,7 @@ class Printer {
         break;
       case Kind::string:
         if (value.as<Text>().markup) add("Markup(");
-        add(quote(value.text()));
+        add_quoted(value.text());
         if (value.as<Text>().markup) add(")");
         break;
       case Kind::list:
@@ -74,8 +74,13 @@ class Printer {
  private:
   void add(std::string_view text) {
     runtime_.check_string(static_cast<int64_t>(out_.size() + text.size()));
-    runtime_.charge_bytes(static_cast<int64_t>(text.size()));
+    runtime_.charge_copy(text);
     out_ += text;
+  }
+
+  void add_quoted(std::string_view text) {
+    runtime_.charge_scan(text);
+    add(quote(text));
   }
 
   void sequence(std::string_view open, const std::vector<Value>& values, std::string_view close) {
@@ -124,7 +129,7 @@ class Printer {
     add("<Namespace {");
     for (size_t i = 0; i < space.attributes.size(); ++i) {
       if (i != 0) add(", ");
-      add(quote(space.attributes[i].first));
+      add_quoted(space.attributes[i].first);
       add(": ");
       repr(space.attributes[i].second);
     }
@@ -258,7 +263,7 @@ std::vector<Value> elements(Runtime& runtime, const Value& value) {
       return characters(runtime, value);
     case Kind::list:
     case Kind::tuple:
-      runtime.charge(static_cast<int64_t>(value.as<Items>().values.size()));
+      runtime.charge(1 + static_cast<int64_t>(value.as<Items>().values.size()) / 2);
       return value.as<Items>().values;
     case Kind::dict: {
       std::vector<Value> out;

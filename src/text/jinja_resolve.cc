@@ -5,237 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
-#include <map>
 #include <set>
 
 #include "text/jinja_filters.h"
+#include "text/jinja_symbols.h"
 #include "text/jinja_unicode.h"
 
 namespace tenon::jinja {
 namespace {
-
-// The slots of a function: one for each (level of the block, name).
-struct FunctionScope {
-  FunctionScope* parent = nullptr;
-  std::map<std::pair<int, std::string>, int32_t> slots;
-
-  int32_t slot(int level, const std::string& name) {
-    return slots.emplace(std::pair(level, name), static_cast<int32_t>(slots.size())).first->second;
-  }
-};
-
-struct Reference {
-  FunctionScope* function = nullptr;
-  int32_t slot = -1;
-  friend bool operator==(const Reference&, const Reference&) = default;
-};
-
-struct SymbolLoad {
-  Load::What what;
-  Reference target;
-  std::string name;
-  Reference from;
-};
-
-struct Symbols {
-  Symbols* parent = nullptr;
-  FunctionScope* function = nullptr;
-  int level = 0;
-  std::map<std::string, Reference> refs;
-  std::vector<SymbolLoad> loads;  // in the order in which they were first seen
-  std::set<std::string> stores;
-
-  const Reference* find(const std::string& name) const {
-    for (const Symbols* s = this; s != nullptr; s = s->parent) {
-      if (auto it = s->refs.find(name); it != s->refs.end()) return &it->second;
-    }
-    return nullptr;
-  }
-
-  void set_load(SymbolLoad load) {
-    for (auto& old : loads) {
-      if (old.target == load.target) {
-        old = std::move(load);
-        return;
-      }
-    }
-    loads.push_back(std::move(load));
-  }
-
-  Reference define(const std::string& name, Load::What what, Reference from = {}) {
-    const Reference ref{function, function->slot(level, name)};
-    refs[name] = ref;
-    set_load({what, ref, name, from});
-    return ref;
-  }
-
-  void store(const std::string& name) {
-    stores.insert(name);
-    if (refs.count(name) != 0) return;
-    const Reference* outer = parent != nullptr ? parent->find(name) : nullptr;
-    if (outer != nullptr) {
-      define(name, Load::What::alias, *outer);
-    } else {
-      define(name, Load::What::unset);
-    }
-  }
-
-  Reference declare(const std::string& name) {
-    stores.insert(name);
-    return define(name, Load::What::parameter);
-  }
-
-  void load(const std::string& name) {
-    if (find(name) == nullptr) define(name, Load::What::resolve);
-  }
-
-  // Joins what the branches of an if saw; what only some of them set starts from outside.
-  void join(const std::vector<Symbols>& branches) {
-    std::set<std::string> fresh;
-    for (const Symbols& branch : branches) {
-      for (const auto& name : branch.stores) {
-        if (stores.count(name) == 0) fresh.insert(name);
-      }
-    }
-    for (const Symbols& branch : branches) {
-      for (const auto& [name, ref] : branch.refs) refs[name] = ref;
-      for (const auto& load : branch.loads) set_load(load);
-      stores.insert(branch.stores.begin(), branch.stores.end());
-    }
-    for (const auto& name : fresh) {
-      const Reference target = *find(name);
-      const Reference* outer = parent != nullptr ? parent->find(name) : nullptr;
-      if (outer != nullptr) {
-        set_load({Load::What::alias, target, name, *outer});
-      } else {
-        set_load({Load::What::resolve, target, name, {}});
-      }
-    }
-  }
-};
-
-template <typename Visit>
-void each_child(const Expr& expr, Visit visit) {
-  for (const auto& child : expr.children) {
-    if (child != nullptr) visit(*child);
-  }
-  if (expr.arguments == nullptr) return;
-  for (const auto& value : expr.arguments->positional) visit(*value);
-  for (const auto& [key, value] : expr.arguments->keywords) visit(*value);
-  if (expr.arguments->star != nullptr) visit(*expr.arguments->star);
-  if (expr.arguments->double_star != nullptr) visit(*expr.arguments->double_star);
-}
-
-// First walk: what the expressions and statements of one block load and store.
-void collect(Symbols& symbols, const Expr& expr) {
-  if (expr.kind == ExprKind::name || expr.kind == ExprKind::ns_ref) symbols.load(expr.name);
-  each_child(expr, [&](const Expr& child) { collect(symbols, child); });
-}
-
-void collect_target(Symbols& symbols, const Expr& target, bool parameter) {
-  if (target.kind == ExprKind::name) {
-    if (parameter) {
-      symbols.declare(target.name);
-    } else {
-      symbols.store(target.name);
-    }
-  } else if (target.kind == ExprKind::ns_ref) {
-    symbols.load(target.name);
-  }
-  for (const auto& child : target.children) collect_target(symbols, *child, parameter);
-}
-
-void collect(Symbols& symbols, const Block& block);
-
-void collect_if(Symbols& symbols, const Stmt& stmt, size_t branch) {
-  collect(symbols, *stmt.expressions[branch]);
-  Symbols body = symbols;
-  collect(body, stmt.bodies[branch]);
-  // An elif is an if inside the branch of all elifs, all of which start from the same names.
-  std::vector<Symbols> branches;
-  branches.push_back(std::move(body));
-  if (branch == 0) {
-    Symbols elifs = symbols;
-    for (size_t i = 1; i < stmt.expressions.size(); ++i) collect_if(elifs, stmt, i);
-    branches.push_back(std::move(elifs));
-    Symbols otherwise = symbols;
-    if (stmt.bodies.size() > stmt.expressions.size()) collect(otherwise, stmt.bodies.back());
-    branches.push_back(std::move(otherwise));
-  }
-  symbols.join(branches);
-}
-
-void collect(Symbols& symbols, const Stmt& stmt) {
-  switch (stmt.kind) {
-    case StmtKind::output:
-    case StmtKind::with_block:
-      for (const auto& expr : stmt.expressions) collect(symbols, *expr);
-      break;
-    case StmtKind::assign:
-      collect(symbols, *stmt.value);
-      collect_target(symbols, *stmt.target, false);
-      break;
-    case StmtKind::assign_block:
-      collect_target(symbols, *stmt.target, false);
-      break;
-    case StmtKind::if_block:
-      collect_if(symbols, stmt, 0);
-      break;
-    case StmtKind::for_block:
-    case StmtKind::call_block:
-    case StmtKind::filter_block:
-      collect(symbols, *stmt.value);
-      break;
-    case StmtKind::macro:
-      symbols.store(stmt.target->name);
-      break;
-    default:
-      break;
-  }
-}
-
-void collect(Symbols& symbols, const Block& block) {
-  for (const auto& stmt : block) collect(symbols, *stmt);
-}
-
-// Whether a name is read anywhere below, blocks inside included, before something below sets it.
-class Mentions {
- public:
-  explicit Mentions(std::set<std::string> names) : names_(std::move(names)) {}
-  std::set<std::string> found;
-
-  void look(const Expr& expr) {
-    if (expr.kind == ExprKind::name && names_.count(expr.name) != 0) found.insert(expr.name);
-    each_child(expr, [&](const Expr& child) { look(child); });
-  }
-  void look(const Block& block) {
-    for (const auto& stmt : block) look(*stmt);
-  }
-
- private:
-  void set(const Expr& target) {
-    if (target.kind == ExprKind::name) names_.erase(target.name);
-    for (const auto& child : target.children) set(*child);
-  }
-
-  void look(const Stmt& stmt) {
-    if (stmt.target != nullptr && stmt.kind != StmtKind::macro) set(*stmt.target);
-    for (const auto& target : stmt.targets) set(*target);
-    for (const auto& expr : stmt.expressions) look(*expr);
-    if (stmt.value != nullptr) look(*stmt.value);
-    if (stmt.test != nullptr) look(*stmt.test);
-    look(stmt.body);
-    look(stmt.otherwise);
-    for (const auto& body : stmt.bodies) look(body);
-    if (stmt.function == nullptr) return;
-    for (const auto& parameter : stmt.function->parameters) names_.erase(parameter);
-    for (const auto& value : stmt.function->defaults) look(*value);
-    look(stmt.function->body);
-  }
-
-  std::set<std::string> names_;
-};
 
 class Resolver {
  public:
@@ -362,9 +139,7 @@ class Resolver {
   }
 
   void walk_for(Symbols& symbols, Stmt& stmt, bool soft) {
-    Mentions mentions({"loop"});
-    mentions.look(stmt.body);
-    stmt.uses_loop = stmt.recursive || !mentions.found.empty();
+    stmt.uses_loop = stmt.recursive || !names_read(stmt.body, {"loop"}).empty();
     refuse_loop_target(stmt);
     walk(symbols, *stmt.value, soft);
 
@@ -450,13 +225,12 @@ class Resolver {
   }
 
   static void declare_specials(Symbols& body, FunctionBody& function, Position at) {
-    Mentions mentions({"caller", "kwargs", "varargs"});
-    mentions.look(function.body);
+    const auto read = names_read(function.body, {"caller", "kwargs", "varargs"});
     const auto is_named = [&](std::string_view name) {
       return std::find(function.parameters.begin(), function.parameters.end(), name) !=
              function.parameters.end();
     };
-    if (mentions.found.count("caller") != 0) {
+    if (read.count("caller") != 0) {
       function.takes_caller = true;
       if (!is_named("caller")) {
         function.caller_slot = body.declare("caller").slot;
@@ -472,10 +246,10 @@ class Resolver {
         }
       }
     }
-    if (mentions.found.count("kwargs") != 0 && !is_named("kwargs")) {
+    if (read.count("kwargs") != 0 && !is_named("kwargs")) {
       function.kwargs_slot = body.declare("kwargs").slot;
     }
-    if (mentions.found.count("varargs") != 0 && !is_named("varargs")) {
+    if (read.count("varargs") != 0 && !is_named("varargs")) {
       function.varargs_slot = body.declare("varargs").slot;
     }
   }

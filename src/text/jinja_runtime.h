@@ -37,7 +37,8 @@ struct Failure {
 struct Space;
 struct LoopObject;
 
-// The budget of a render. charge() counts work; every loop over elements or bytes of a value pays.
+// The budget of a render. charge() counts work, about 50 ns a step; every loop over elements or bytes of a
+// value pays.
 struct Runtime {
   int64_t steps_left = 0;
   int64_t max_string_bytes = 0;
@@ -54,7 +55,10 @@ struct Runtime {
     if (steps_left < 0) [[unlikely]]
       out_of_steps();
   }
-  void charge_bytes(int64_t bytes) { charge(1 + bytes / 64); }
+  // For text that is copied or searched at the speed of memory.
+  void charge_copy(std::string_view text) { charge(1 + static_cast<int64_t>(text.size()) / 16); }
+  // For text that is looked at one code point at a time.
+  void charge_scan(std::string_view text) { charge(1 + static_cast<int64_t>(text.size()) / 2); }
   // Refuses a string that would be longer than the budget, before it is made.
   void check_string(int64_t bytes);
   [[noreturn]] void out_of_steps();

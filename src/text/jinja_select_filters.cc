@@ -10,22 +10,15 @@
 namespace tenon::jinja {
 namespace {
 
-// `each` adds to the output what one element gives.
+// `each` adds to the output what one element gives. Nothing at all is done for a false input.
 template <typename Each>
-Value lazily(Runtime& runtime, const Value& input, Each each) {
-  std::vector<Value> out;
-  std::shared_ptr<Failure> failure;
-  if (truth(input)) {
-    try {
-      ElementSource source(runtime, input);
-      Value value;
-      while (source.next(runtime, value)) each(value, out);
-    } catch (Failure& thrown) {
-      if (thrown.code != ErrorCode::bad_argument) throw;
-      failure = std::make_shared<Failure>(std::move(thrown));
-    }
-  }
-  return make_iterator(runtime, std::move(out), "generator", std::move(failure));
+Value each_lazily(Runtime& runtime, const Value& input, Each each) {
+  return lazily(runtime, [&](std::vector<Value>& out) {
+    if (!truth(input)) return;
+    ElementSource source(runtime, input);
+    Value value;
+    while (source.next(runtime, value)) each(value, out);
+  });
 }
 
 std::string_view callable_name(const Value& value, std::string_view what) {
@@ -44,7 +37,7 @@ std::string_view callable_name(const Value& value, std::string_view what) {
 
 Value map(Runtime& runtime, const Value& input, CallArguments arguments) {
   if (!arguments.positional.empty()) {
-    return lazily(runtime, input, [&](const Value& value, std::vector<Value>& out) {
+    return each_lazily(runtime, input, [&](const Value& value, std::vector<Value>& out) {
       CallArguments rest = arguments;
       rest.positional.erase(rest.positional.begin());
       out.push_back(
@@ -63,7 +56,7 @@ Value map(Runtime& runtime, const Value& input, CallArguments arguments) {
       unexpected = key;
     }
   }
-  return lazily(runtime, input, [&](const Value& value, std::vector<Value>& out) {
+  return each_lazily(runtime, input, [&](const Value& value, std::vector<Value>& out) {
     if (attribute.is_missing()) fail("FilterArgumentError", "map requires a filter argument");
     if (!unexpected.empty()) {
       fail("FilterArgumentError", fmt::format("Unexpected keyword argument {}", quote(unexpected)));
@@ -73,7 +66,7 @@ Value map(Runtime& runtime, const Value& input, CallArguments arguments) {
 }
 
 Value choose(Runtime& runtime, const Value& input, CallArguments arguments, bool keep, bool by_attribute) {
-  return lazily(runtime, input, [&](const Value& value, std::vector<Value>& out) {
+  return each_lazily(runtime, input, [&](const Value& value, std::vector<Value>& out) {
     const size_t skip = by_attribute ? 1 : 0;
     if (arguments.positional.size() < skip)
       fail("FilterArgumentError", "Missing parameter for attribute name");

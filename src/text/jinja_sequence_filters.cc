@@ -26,6 +26,10 @@ void sort_keyed(Runtime& runtime, std::vector<Keyed>& items, bool reverse) {
   });
 }
 
+bool reverse_argument(const Value& value) {
+  return !value.is_missing() && index_argument(value) != 0;
+}
+
 Value case_key(Runtime& runtime, const Value& value, bool case_sensitive) {
   return case_sensitive ? value : ignore_case(runtime, value);
 }
@@ -57,9 +61,6 @@ Value first(Runtime& runtime, const Value& input, CallArguments arguments) {
 
 Value last(Runtime& runtime, const Value& input, CallArguments arguments) {
   bind("last", std::move(arguments), {}, 0);
-  if (input.is_undefined()) {
-    fail_type("'Undefined' object is not reversible");
-  }
   if (!has_length(input) || input.is(Kind::loop))
     fail_type(fmt::format("'{}' object is not reversible", type_name(input)));
   const int64_t size = length(runtime, input);
@@ -71,6 +72,7 @@ Value last(Runtime& runtime, const Value& input, CallArguments arguments) {
 Value reverse(Runtime& runtime, const Value& input, CallArguments arguments) {
   bind("reverse", std::move(arguments), {}, 0);
   if (input.is_string()) {
+    runtime.charge_scan(input.text());
     auto code_points = to_code_points(input.text());
     std::reverse(code_points.begin(), code_points.end());
     return make_string(runtime, from_code_points(code_points), input.as<Text>().markup);
@@ -107,7 +109,7 @@ Value sort(Runtime& runtime, const Value& input, CallArguments arguments) {
     }
     items.push_back({make_list(runtime, std::move(keys)), value});
   }
-  sort_keyed(runtime, items, flag_argument(args[0], false));
+  sort_keyed(runtime, items, reverse_argument(args[0]));
   std::vector<Value> out;
   for (Keyed& item : items) out.push_back(std::move(item.value));
   return make_list(runtime, std::move(out));
@@ -127,7 +129,7 @@ Value dictsort(Runtime& runtime, const Value& input, CallArguments arguments) {
     items.push_back({case_key(runtime, by == "key" ? key : value, flag_argument(args[0], false)),
                      make_tuple(runtime, {key, value})});
   }
-  sort_keyed(runtime, items, flag_argument(args[2], false));
+  sort_keyed(runtime, items, reverse_argument(args[2]));
   std::vector<Value> out;
   for (Keyed& item : items) out.push_back(std::move(item.value));
   return make_list(runtime, std::move(out));
@@ -159,14 +161,14 @@ Value max(Runtime& runtime, const Value& input, CallArguments arguments) {
 
 Value unique(Runtime& runtime, const Value& input, CallArguments arguments) {
   const auto args = bind("unique", std::move(arguments), {"case_sensitive", "attribute"}, 0);
-  DictBuilder seen(runtime);
-  std::vector<Value> out;
-  for (const Value& value : elements(runtime, input)) {
-    const Value key =
-        case_key(runtime, attribute_path(runtime, value, args[1]), flag_argument(args[0], false));
-    if (seen.set(key, Value::none())) out.push_back(value);
-  }
-  return make_iterator(runtime, std::move(out));
+  return lazily(runtime, [&](std::vector<Value>& out) {
+    DictBuilder seen(runtime);
+    for (const Value& value : elements(runtime, input)) {
+      const Value key =
+          case_key(runtime, attribute_path(runtime, value, args[1]), flag_argument(args[0], false));
+      if (seen.set(key, Value::none())) out.push_back(value);
+    }
+  });
 }
 
 Value groupby(Runtime& runtime, const Value& input, CallArguments arguments) {
@@ -192,54 +194,52 @@ Value groupby(Runtime& runtime, const Value& input, CallArguments arguments) {
 
 Value batch(Runtime& runtime, const Value& input, CallArguments arguments) {
   const auto args = bind("batch", std::move(arguments), {"linecount", "fill_with"}, 1);
-  const int64_t count = index_argument(args[0]);
-  std::vector<Value> out;
-  std::vector<Value> row;
-  for (const Value& value : elements(runtime, input)) {
-    if (static_cast<int64_t>(row.size()) == count) out.push_back(make_list(runtime, std::exchange(row, {})));
-    row.push_back(value);
-  }
-  if (!row.empty()) {
-    const int64_t missing = count - static_cast<int64_t>(row.size());
-    if (given(args[1]) && missing > 0) {
+  return lazily(runtime, [&](std::vector<Value>& out) {
+    std::vector<Value> row;
+    for (const Value& value : elements(runtime, input)) {
+      if (equal(runtime, args[0], Value::integer(static_cast<int64_t>(row.size())))) {
+        out.push_back(make_list(runtime, std::exchange(row, {})));
+      }
+      row.push_back(value);
+    }
+    if (row.empty()) return;
+    if (given(args[1]) && args[0].is_undefined()) fail_undefined(args[0]);
+    const int64_t missing = given(args[1]) ? index_argument(args[0]) - static_cast<int64_t>(row.size()) : 0;
+    if (missing > 0) {
       runtime.charge(missing);
       row.insert(row.end(), static_cast<size_t>(missing), args[1]);
     }
     out.push_back(make_list(runtime, std::move(row)));
-  }
-  return make_iterator(runtime, std::move(out));
+  });
 }
 
 Value slice(Runtime& runtime, const Value& input, CallArguments arguments) {
   const auto args = bind("slice", std::move(arguments), {"slices", "fill_with"}, 1);
-  const int64_t slices = index_argument(args[0]);
-  const auto values = elements(runtime, input);
-  if (slices == 0) fail("ZeroDivisionError", "integer division or modulo by zero");
-  std::vector<Value> out;
-  const auto size = static_cast<int64_t>(values.size());
-  const int64_t each = slices > 0 ? size / slices : 0;
-  const int64_t extra = slices > 0 ? size % slices : 0;
-  int64_t begin = 0;
-  for (int64_t i = 0; i < slices; ++i) {
-    runtime.charge(1);
-    const int64_t end = begin + each + (i < extra ? 1 : 0);
-    std::vector<Value> part(values.begin() + begin, values.begin() + end);
-    if (given(args[1]) && i >= extra) part.push_back(args[1]);
-    out.push_back(make_list(runtime, std::move(part)));
-    begin = end;
-  }
-  return make_iterator(runtime, std::move(out));
+  return lazily(runtime, [&](std::vector<Value>& out) {
+    const auto values = elements(runtime, input);
+    const int64_t slices = index_argument(args[0]);
+    if (slices == 0) fail("ZeroDivisionError", "integer division or modulo by zero");
+    const auto size = static_cast<int64_t>(values.size());
+    const int64_t each = slices > 0 ? size / slices : 0;
+    const int64_t extra = slices > 0 ? size % slices : 0;
+    int64_t begin = 0;
+    for (int64_t i = 0; i < slices; ++i) {
+      const int64_t end = begin + each + (i < extra ? 1 : 0);
+      std::vector<Value> part(values.begin() + begin, values.begin() + end);
+      if (given(args[1]) && i >= extra) part.push_back(args[1]);
+      out.push_back(make_list(runtime, std::move(part)));
+      begin = end;
+    }
+  });
 }
 
 Value items(Runtime& runtime, const Value& input, CallArguments arguments) {
   bind("items", std::move(arguments), {}, 0);
-  if (input.is_undefined()) return make_iterator(runtime, {});
-  if (!input.is(Kind::dict)) {
-    auto failure = std::make_shared<Failure>(Failure{
-        ErrorCode::bad_argument, "TypeError", "Can only get item pairs from a mapping.", std::nullopt});
-    return make_iterator(runtime, {}, "generator", std::move(failure));
-  }
-  return make_iterator(runtime, elements(runtime, make_view(runtime, View::What::items, input)));
+  return lazily(runtime, [&](std::vector<Value>& out) {
+    if (input.is_undefined()) return;
+    if (!input.is(Kind::dict)) fail_type("Can only get item pairs from a mapping.");
+    out = elements(runtime, make_view(runtime, View::What::items, input));
+  });
 }
 
 Value attr(Runtime& runtime, const Value& input, CallArguments arguments) {

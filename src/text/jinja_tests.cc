@@ -85,10 +85,13 @@ bool upper(Runtime& runtime, const Value& value, const Value&) {
   return case_test(runtime, value, "isupper");
 }
 
-bool filter(Runtime&, const Value& value, const Value&) {
+// Both look the value up in a dict, which refuses what has no hash.
+bool filter(Runtime& runtime, const Value& value, const Value&) {
+  hash_of(runtime, value);
   return value.is_string() && filter_exists(value.text());
 }
-bool test(Runtime&, const Value& value, const Value&) {
+bool test(Runtime& runtime, const Value& value, const Value&) {
+  hash_of(runtime, value);
   return value.is_string() && test_exists(value.text());
 }
 

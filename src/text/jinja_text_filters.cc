@@ -29,6 +29,7 @@ template <Mapping mapping>
 Value mapped(Runtime& runtime, const Value& input, CallArguments arguments) {
   bind("filter", std::move(arguments), {}, 0);
   const Value text = soft(runtime, input);
+  runtime.charge_scan(text.text());
   return made(runtime, text, mapping(text.text()));
 }
 
@@ -75,10 +76,10 @@ Value forceescape(Runtime& runtime, const Value& input, CallArguments arguments)
 Value trim(Runtime& runtime, const Value& input, CallArguments arguments) {
   const auto args = bind("trim", std::move(arguments), {"chars"}, 0);
   const Value text = soft(runtime, input);
-  runtime.charge_bytes(static_cast<int64_t>(text.text().size()));
   if (!given(args[0])) return made(runtime, text, std::string(strip_left(strip_right(text.text()))));
   const std::string_view chars = string_argument(args[0], "strip arg");
-  runtime.charge_bytes(static_cast<int64_t>(chars.size()));
+  runtime.charge_scan(chars);
+  runtime.charge_scan(text.text());
   return made(runtime, text, std::string(strip_left(strip_right(text.text(), chars), chars)));
 }
 
@@ -144,6 +145,7 @@ Value indent(Runtime& runtime, const Value& input, CallArguments arguments) {
   const bool blank = flag_argument(args[2], false);
   // The added line end keeps an empty last line.
   const std::string text = std::string(input.text()) + "\n";
+  runtime.charge_scan(text);
   std::string out;
   bool first = true;
   for (std::string_view line : split_lines(text, false)) {
@@ -181,7 +183,9 @@ bool is_url_safe(char c) {
 
 std::string url_quote(Runtime& runtime, const Value& value, bool query) {
   std::string out;
-  for (char c : to_text(runtime, value)) {
+  const std::string text = to_text(runtime, value);
+  runtime.charge_scan(text);
+  for (char c : text) {
     if (is_url_safe(c) || (c == '/' && !query)) {
       out += c;
     } else if (c == ' ' && query) {
@@ -215,6 +219,7 @@ Value urlencode(Runtime& runtime, const Value& input, CallArguments arguments) {
 
 Value xmlattr(Runtime& runtime, const Value& input, CallArguments arguments) {
   const auto args = bind("xmlattr", std::move(arguments), {"autospace"}, 0);
+  if (input.is_undefined()) fail_undefined(input);
   if (!input.is(Kind::dict)) fail_type(fmt::format("'{}' object has no attribute 'items'", type_name(input)));
   std::string out;
   for (const auto& [key, value] : input.as<Dict>().entries) {
@@ -233,6 +238,7 @@ Value xmlattr(Runtime& runtime, const Value& input, CallArguments arguments) {
 Value wordcount(Runtime& runtime, const Value& input, CallArguments arguments) {
   bind("wordcount", std::move(arguments), {}, 0);
   const std::string text = to_text(runtime, input);
+  runtime.charge_scan(text);
   int64_t count = 0;
   bool inside = false;
   for (size_t offset = 0; offset < text.size();) {
@@ -247,6 +253,7 @@ Value wordcount(Runtime& runtime, const Value& input, CallArguments arguments) {
 Value striptags(Runtime& runtime, const Value& input, CallArguments arguments) {
   bind("striptags", std::move(arguments), {}, 0);
   std::string text = to_text(runtime, input);
+  runtime.charge_scan(text);
   const auto cut = [&](std::string_view open, std::string_view close) {
     std::string out;
     size_t begin = 0;
