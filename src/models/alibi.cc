@@ -84,6 +84,7 @@ Result<ModelSpec> read_falcon(ConfigReader& config) {
   const int64_t heads = config.positive("num_attention_heads");
   const int64_t norms = config.positive_or("num_ln_in_parallel_attn", grouped ? 2 : 1);
   traits.rope = !alibi;
+  if (alibi) config.ignore("rope_parameters");
   traits.activation_key = "activation";
   traits.activation = "gelu";
   config.alias("intermediate_size", "ffn_hidden_size");

@@ -46,9 +46,16 @@ Result<ModelSpec> read_cohere2(ConfigReader& config) {
   return spec;
 }
 
+Result<ModelSpec> read_compass(ConfigReader& config) {
+  ASSIGN_OR_RETURN(ModelSpec spec, read_cohere2(config));
+  for (RopeSpec& rope : spec.ropes) rope.interleaved = false;
+  return spec;
+}
+
 constexpr Family kFamilies[] = {
     {"cohere", {"cohere"}, {}, read_cohere},
-    {"cohere2", {"cohere2", "cohere_compass_text"}, {}, read_cohere2},
+    {"cohere2", {"cohere2"}, {}, read_cohere2},
+    {"cohere_compass", {"cohere_compass_text"}, {}, read_compass},
 };
 
 }  // namespace

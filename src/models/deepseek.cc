@@ -115,6 +115,38 @@ Result<ModelSpec> read_deepseek_v3(ConfigReader& config) {
   return spec;
 }
 
+// Mistral 4: queries scaled by position, a router without bias.
+Result<ModelSpec> read_mistral4(ConfigReader& config) {
+  ModelSpec spec = read_latent_decoder(config, config.flag_or("rope_interleave", true));
+  MoeSpec moe;
+  moe.top_k = {.k = config.positive("num_experts_per_tok"),
+               .groups = config.positive_or("n_group", 1),
+               .group_limit = config.positive_or("topk_group", 1),
+               .group_sum = 2};
+  moe.renormalise = config.flag_or("norm_topk_prob", true);
+  moe.renormalise_eps = 1e-20;
+  moe.scale = config.number_or("routed_scaling_factor", 1);
+  set_latent_experts(config, spec, moe, {});
+  auto parameters = config.object("rope_parameters");
+  if (!parameters || !parameters->has("llama_4_scaling_beta")) return spec;
+  const PositionScale scale{.beta = parameters->number("llama_4_scaling_beta"),
+                            .period = parameters->positive("original_max_position_embeddings")};
+  for (BlockSpec& block : spec.blocks) std::get<LatentAttentionSpec>(block.mixer).q_scale = scale;
+  RETURN_IF_ERROR(parameters->status());
+  return spec;
+}
+
+// A.X K1: DeepSeek-V3 with a norm after each MoE.
+Result<ModelSpec> read_axk1(ConfigReader& config) {
+  ASSIGN_OR_RETURN(ModelSpec spec, read_deepseek_v3(config));
+  for (size_t i = 0; i < spec.blocks.size(); ++i) {
+    if (!std::holds_alternative<MoeSpec>(spec.blocks[i].feed_forward)) continue;
+    spec.blocks[i].feed_forward_post_norm = spec.final_norm;
+    spec.blocks[i].feed_forward_post_norm.path = "model.layers." + std::to_string(i) + ".post_mlp_layernorm";
+  }
+  return spec;
+}
+
 Result<ModelSpec> read_youtu(ConfigReader& config) {
   config.ignore("embedding_initializer_range");
   return read_latent_decoder(config, config.flag_or("rope_interleave", true));
@@ -134,6 +166,8 @@ Result<ModelSpec> read_minicpm3(ConfigReader& config) {
 constexpr Family kFamilies[] = {
     {"deepseek_v2", {"deepseek_v2"}, {}, read_deepseek_v2},
     {"deepseek_v3", {"deepseek_v3", "glm4_moe_lite"}, {}, read_deepseek_v3},
+    {"mistral4", {"mistral4"}, {}, read_mistral4},
+    {"axk1", {"axk1"}, {}, read_axk1},
     {"youtu", {"youtu"}, {}, read_youtu},
     {"minicpm3", {"minicpm3"}, {}, read_minicpm3},
 };

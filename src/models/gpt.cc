@@ -159,7 +159,8 @@ Result<ModelSpec> read_opt(ConfigReader& config) {
   names.mixer_norm = "self_attn_layer_norm";
   names.feed_forward_norm = "final_layer_norm";
   ModelSpec spec = read_decoder(config, traits);
-  if (!before || config.flag_or("_remove_final_layer_norm", false)) spec.final_norm = {};
+  const bool removed = config.flag_or("_remove_final_layer_norm", false);
+  if (!before || removed) spec.final_norm = {};
   for (BlockSpec& block : spec.blocks) {
     if (before) break;
     std::swap(block.mixer_norm, block.mixer_sum_norm);

@@ -1,6 +1,6 @@
 // Mixtures of experts around a Llama-like block: Mixtral, Qwen2 and Qwen3 MoE, OLMoE, FlexOLMo, MiniMax M2,
 // GLM 4 MoE, Solar Open, dots.1, ERNIE 4.5 MoE, Hunyuan MoE, GPT-OSS.
-#include <fmt/format.h>
+#include <algorithm>
 
 #include "models/experts.h"
 #include "models/family.h"
@@ -201,6 +201,22 @@ Result<ModelSpec> read_hunyuan_moe(ConfigReader& config) {
   return spec;
 }
 
+// A stacked weight [experts, out, in] that the file keeps as [experts, in, out].
+void store_transposed_experts(ModelSpec& spec, const std::string& name, int64_t experts, int64_t out,
+                              int64_t in) {
+  std::vector<StoredBlock>& blocks = spec.stored[name];
+  for (int64_t e = 0; e < experts; ++e) {
+    StoredBlock block;
+    block.tensor = name;
+    block.row = e * out;
+    block.rows = out;
+    block.columns = in;
+    block.from_row = e * in;
+    block.transposed = true;
+    blocks.push_back(std::move(block));
+  }
+}
+
 // Experts stacked in the file as [experts, in, out], gate and up columns alternating.
 void store_gpt_oss(ModelSpec& spec, const MoeSpec& moe) {
   std::vector<StoredBlock>& up = spec.stored[moe.up_name];
@@ -273,7 +289,94 @@ Result<ModelSpec> read_gpt_oss(ConfigReader& config) {
   return spec;
 }
 
+// Llama 4's text part: chunked attention with rope on most layers, none and scaled queries on the others; one
+// expert a token, its input scaled.
+Result<ModelSpec> read_llama4(ConfigReader& config) {
+  DecoderTraits traits;
+  traits.set_qkv_bias(config.flag_or("attention_bias", false));
+  traits.o_bias = traits.q_bias;
+  traits.interleaved = true;
+  traits.names.mlp = "feed_forward";
+  config.alias("intermediate_size", "intermediate_size_mlp");
+  ModelSpec spec = read_decoder(config, traits);
+  const std::vector<double> rotated = config.numbers_or_empty("no_rope_layers");
+  const std::vector<bool> chunked = layers_of_kind(config, "chunked_attention");
+  config.require(rotated.size() == spec.blocks.size(), "no_rope_layers", "must have one entry a layer");
+  const bool qk_norm = config.flag_or("use_qk_norm", true);
+  const int64_t chunk = config.positive_or("attention_chunk_size", 8192);
+  const PositionScale scale{.beta = config.number_or("attn_scale", 0.1),
+                            .shift = 1,
+                            .period = static_cast<int64_t>(config.number_or("floor_scale", 8192))};
+  const bool tuned = config.flag_or("attn_temperature_tuning", true);
+  MoeSpec moe;
+  moe.scores = RouterScores::sigmoid_of_chosen;
+  moe.top_k.k = config.positive("num_experts_per_tok");
+  moe.experts = config.positive("num_local_experts");
+  config.alias("expert_size", "intermediate_size");
+  moe.intermediate = config.positive("expert_size");
+  moe.scale_inputs = true;
+  const int64_t step = config.positive_or("interleave_moe_layer_step", 1);
+  std::vector<double> sparse = config.numbers_or_empty("moe_layers");
+  for (size_t i = 0; sparse.empty() && i < spec.blocks.size(); ++i) {
+    if ((static_cast<int64_t>(i) + 1) % step == 0) sparse.push_back(static_cast<double>(i));
+  }
+  if (!config.status().ok()) return spec;
+  for (size_t i = 0; i < spec.blocks.size(); ++i) {
+    AttentionSpec& a = attention_of(spec.blocks[i]);
+    if (chunked.empty() ? rotated[i] != 0 : chunked[i]) a.attend.chunk = chunk;
+    if (rotated[i] == 0) a.rope = -1;
+    if (rotated[i] == 0 && tuned) a.q_scale = scale;
+    if (rotated[i] != 0 && qk_norm) {
+      a.q_norm = rms_norm_spec("", a.head_dim, spec.final_norm.eps);
+      a.q_norm.weight = false;
+      a.k_norm = a.q_norm;
+      a.norm_after_rope = true;
+    }
+    if (std::find(sparse.begin(), sparse.end(), static_cast<double>(i)) == sparse.end()) continue;
+    const std::string path = layer_path(traits, i) + ".feed_forward";
+    moe.router = {path + ".router", spec.hidden, moe.experts};
+    moe.up_name = path + ".experts.gate_up_proj";
+    moe.down_name = path + ".experts.down_proj";
+    const std::string shared = path + ".shared_expert.";
+    MlpSpec mlp;
+    mlp.gate = {shared + "gate_proj", spec.hidden, moe.intermediate};
+    mlp.up = {shared + "up_proj", spec.hidden, moe.intermediate};
+    mlp.down = {shared + "down_proj", moe.intermediate, spec.hidden};
+    moe.shared = mlp;
+    store_transposed_experts(spec, moe.up_name, moe.experts, 2 * moe.intermediate, spec.hidden);
+    store_transposed_experts(spec, moe.down_name, moe.experts, spec.hidden, moe.intermediate);
+    spec.blocks[i].feed_forward = moe;
+  }
+  return spec;
+}
+
+// EXAONE MoE: pre-norm, rope on sliding layers alone, DeepSeek-V3's router.
+Result<ModelSpec> read_exaone_moe(ConfigReader& config) {
+  DecoderTraits traits;
+  traits.qk_norm = QkNorm::head;
+  ModelSpec spec = read_decoder(config, traits);
+  const std::vector<int64_t> windows = read_windows(config);
+  set_windows(spec, windows);
+  const MoeSpec moe = read_deepseek_router(config);
+  const int64_t width = config.positive("moe_intermediate_size");
+  const ExpertSizes sizes{config.positive("num_experts"), width,
+                          width * config.positive_or("num_shared_experts", 1)};
+  const std::vector<std::string> types = config.texts_or_empty("mlp_layer_types");
+  const size_t dense = dense_layers(config);
+  config.require(types.empty() || types.size() == spec.blocks.size(), "mlp_layer_types",
+                 "must have one entry a layer");
+  if (!config.status().ok()) return spec;
+  for (size_t i = 0; i < spec.blocks.size(); ++i) {
+    if (windows[i] == 0) attention_of(spec.blocks[i]).rope = -1;
+    if (types.empty() ? i < dense : types[i] == "dense") continue;
+    set_experts(spec, i, moe, {.selection_bias = "e_score_correction_bias"}, sizes);
+  }
+  return spec;
+}
+
 constexpr Family kFamilies[] = {
+    {"llama4", {"llama4_text"}, {}, read_llama4},
+    {"exaone_moe", {"exaone_moe"}, {}, read_exaone_moe},
     {"mixtral", {"mixtral"}, {}, read_mixtral},
     {"qwen2_moe", {"qwen2_moe"}, {}, read_qwen2_moe},
     {"qwen3_moe", {"qwen3_moe"}, {}, read_qwen3_moe},

@@ -189,4 +189,10 @@ AttentionOutputs biased_attention(Builder& builder, ValueId q, ValueId k, ValueI
   return {outputs[0], outputs[1]};
 }
 
+std::vector<ValueId> biased_attention_grad(Builder& builder, std::vector<ValueId> inputs,
+                                           const AttentionBiases& biases,
+                                           const BiasedAttentionOptions& options) {
+  return builder.emit(biased_attention_grad_op(), std::move(inputs), biased_attention_attrs(biases, options));
+}
+
 }  // namespace tenon

@@ -34,6 +34,10 @@ struct AttentionBiases {
 
 AttentionOutputs biased_attention(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId sequence_begin,
                                   const AttentionBiases& biases, const BiasedAttentionOptions& options);
+// `inputs` are those of the op, biases included. dq, dk, dv and, with sinks, dsinks.
+std::vector<ValueId> biased_attention_grad(Builder& builder, std::vector<ValueId> inputs,
+                                           const AttentionBiases& biases,
+                                           const BiasedAttentionOptions& options);
 ValueId biased_paged_attention(Builder& builder, const PagedAttentionInputs& inputs,
                                const AttentionBiases& biases, const BiasedAttentionOptions& options);
 

@@ -101,6 +101,8 @@ std::vector<AdapterModule> linear_modules(const Program& program) {
 }
 
 bool names_module(std::string_view pattern, std::string_view module) {
+  constexpr std::string_view kAnyParent = ".*\\.";  // as PEFT's configurations write "at any depth"
+  if (pattern.starts_with(kAnyParent)) pattern.remove_prefix(kAnyParent.size());
   if (!module.ends_with(pattern) || pattern.empty()) return false;
   return module.size() == pattern.size() || module[module.size() - pattern.size() - 1] == '.';
 }

@@ -47,7 +47,7 @@ struct AdapterModule {
 std::vector<AdapterModule> linear_modules(const Program& program);
 
 // Whether `pattern` names the module: it is the module's path or its last parts ("q_proj",
-// "self_attn.q_proj").
+// "self_attn.q_proj"), with or without PEFT's leading ".*\.".
 bool names_module(std::string_view pattern, std::string_view module);
 
 // The layers that the options choose. Errors: bad_argument for a rank below 1, a target or pattern that

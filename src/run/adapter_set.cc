@@ -56,6 +56,14 @@ void read_pattern(const json& config, const char* key, std::map<std::string, T>&
   for (const auto& [pattern, value] : at->items()) out[pattern] = value.template get<T>();
 }
 
+// PEFT takes patterns as regular expressions; module names and their ends are understood here.
+Status check_pattern(std::string_view pattern, const std::string& subject) {
+  if (pattern.starts_with(".*\\.")) pattern.remove_prefix(4);
+  if (pattern.find_first_of("*+?()[]{}|^$\\") == std::string_view::npos) return {};
+  return unsupported(fmt::format("the pattern '{}' is not supported", pattern), subject,
+                     "Name modules, or their ends.");
+}
+
 Result<AdapterOptions> read_options(const json& config, const std::string& subject) {
   AdapterOptions options;
   try {
@@ -64,6 +72,10 @@ Result<AdapterOptions> read_options(const json& config, const std::string& subje
     options.rslora = config.value("use_rslora", false);
     read_pattern(config, "rank_pattern", options.rank_pattern);
     read_pattern(config, "alpha_pattern", options.alpha_pattern);
+    for (const auto& [pattern, value] : options.rank_pattern)
+      RETURN_IF_ERROR(check_pattern(pattern, subject));
+    for (const auto& [pattern, value] : options.alpha_pattern)
+      RETURN_IF_ERROR(check_pattern(pattern, subject));
     const json& targets = config.at("target_modules");
     if (targets.is_string()) {
       options.targets = {targets.get<std::string>()};
