@@ -110,7 +110,8 @@ Result<ModelSpec> read_falcon(ConfigReader& config) {
     fuse_qkv(a, layer_path(traits, i) + ".self_attention.query_key_value", groups);
     if (!alibi) continue;
     a.attend.alibi = Alibi::bf16;
-    a.attend.alibi_scale = a.attend.scale;
+    // Added to the scores before they are scaled, and again with the mask (the reference's eager attention).
+    a.attend.alibi_scale = 2 * a.attend.scale;
     for (float slope : bloom_slopes(a.heads)) a.attend.slopes.push_back(bf16_to_f32(f32_to_bf16(slope)));
   }
   return spec;

@@ -70,23 +70,11 @@ ModelSpec read_latent_decoder(ConfigReader& config, bool interleaved) {
   return spec;
 }
 
-// Layers with a dense MLP at the beginning.
-std::vector<bool> dense_layers(ConfigReader& config, size_t layers) {
-  std::vector<bool> dense(layers, false);
-  const std::vector<std::string> types = config.texts_or_empty("mlp_layer_types");
-  config.require(types.empty() || types.size() == layers, "mlp_layer_types", "must have one entry a layer");
-  const int64_t first = config.has("first_k_dense_replace") ? config.integer("first_k_dense_replace") : 0;
-  for (size_t i = 0; i < layers; ++i) {
-    dense[i] = types.size() == layers ? types[i] == "dense" : static_cast<int64_t>(i) < first;
-  }
-  return dense;
-}
-
 void set_latent_experts(ConfigReader& config, ModelSpec& spec, const MoeSpec& moe, const ExpertNames& names) {
   const int64_t width = config.positive("moe_intermediate_size");
   const ExpertSizes sizes{config.positive("n_routed_experts"), width,
                           width * config.positive_or("n_shared_experts", 1)};
-  const std::vector<bool> dense = dense_layers(config, spec.blocks.size());
+  const std::vector<bool> dense = dense_mlp_layers(config, spec.blocks.size());
   config.require(config.positive_or("moe_layer_freq", 1) == 1, "moe_layer_freq", "must be 1");
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     if (!dense[i]) set_experts(spec, i, moe, names, sizes);
@@ -126,7 +114,7 @@ Result<ModelSpec> read_mistral4(ConfigReader& config) {
   moe.renormalise = config.flag_or("norm_topk_prob", true);
   moe.renormalise_eps = 1e-20;
   moe.scale = config.number_or("routed_scaling_factor", 1);
-  set_latent_experts(config, spec, moe, {});
+  set_latent_experts(config, spec, moe, {.stacked = true});
   auto parameters = config.object("rope_parameters");
   if (!parameters || !parameters->has("llama_4_scaling_beta")) return spec;
   const PositionScale scale{.beta = parameters->number("llama_4_scaling_beta"),
@@ -165,7 +153,7 @@ Result<ModelSpec> read_minicpm3(ConfigReader& config) {
 
 constexpr Family kFamilies[] = {
     {"deepseek_v2", {"deepseek_v2"}, {}, read_deepseek_v2},
-    {"deepseek_v3", {"deepseek_v3", "glm4_moe_lite"}, {}, read_deepseek_v3},
+    {"deepseek_v3", {"deepseek_v3", "glm4_moe_lite", "sarvam_mla"}, {}, read_deepseek_v3},
     {"mistral4", {"mistral4"}, {}, read_mistral4},
     {"axk1", {"axk1"}, {}, read_axk1},
     {"youtu", {"youtu"}, {}, read_youtu},

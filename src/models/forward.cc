@@ -15,6 +15,7 @@
 #include "ops/linear_cross_entropy.h"
 #include "ops/matmul.h"
 #include "ops/rope_table.h"
+#include "ops/rope_table_by_length.h"
 
 namespace tenon {
 namespace {
@@ -39,7 +40,17 @@ ForwardContext make_context(Builder& builder, const ModelSpec& spec, const Forwa
     const ValueId inv_freq = builder.add_constant(
         fmt::format("rope.{}.inv_freq", i), Shape{static_cast<int64_t>(rope.inv_freq.size())}, rope.inv_freq);
     builder.set_name(fmt::format("rope.{}", i));
-    c.rope_tables.push_back(rope_table(builder, positions, inv_freq, rope.amplitude));
+    if (rope.long_from == 0) {
+      c.rope_tables.push_back(rope_table(builder, positions, inv_freq, rope.amplitude));
+      continue;
+    }
+    const ValueId far = rope.long_inv_freq.empty()
+                            ? inv_freq
+                            : builder.add_constant(fmt::format("rope.{}.long_inv_freq", i),
+                                                   builder.shape(inv_freq), rope.long_inv_freq);
+    const LengthOptions by_length{rope.long_from, rope.dynamic_factor, rope.theta, rope.amplitude};
+    const ValueId sequence = options.cache ? c.stream : c.sequence_begin;
+    c.rope_tables.push_back(rope_table_by_length(builder, positions, sequence, inv_freq, far, by_length));
   }
   return c;
 }

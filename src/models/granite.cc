@@ -90,6 +90,9 @@ Result<ModelSpec> read_granite_moe(ConfigReader& config) {
 
 Result<ModelSpec> read_granite_moe_swa(ConfigReader& config) {
   ASSIGN_OR_RETURN(ModelSpec spec, read_granite_moe(config));
+  spec.renames = {{"router.layer.weight", "router.weight"},
+                  {"block_sparse_moe.input_linear.weight", "block_sparse_moe.experts.gate_up_proj"},
+                  {"block_sparse_moe.output_linear.weight", "block_sparse_moe.experts.down_proj"}};
   set_windows(spec, read_windows(config));
   set_layer_ropes(config, spec);
   return spec;

@@ -37,6 +37,12 @@ InferredTypes infer(const OpSite& site) {
 InferredTypes infer_grad(const OpSite& site) {
   RETURN_IF_ERROR(check_biases(site, kGradPlain));
   RETURN_IF_ERROR(check_packed(site));
+  const Type &q = site.inputs[0], &v = site.inputs[2];
+  const Type forward{q.dtype, Shape{q.shape[0], q.shape[1], v.shape[2]}};
+  RETURN_IF_ERROR(expect(site, site.inputs[4] == forward && site.inputs[6] == forward,
+                         "out or dout is not of the type that attention gives"));
+  RETURN_IF_ERROR(expect(site, site.inputs[5] == Type{DType::f32, Shape{q.shape[0], q.shape[1]}},
+                         "lse is not f32 [tokens, heads]"));
   std::vector<Type> out = {site.inputs[0], site.inputs[1], site.inputs[2]};
   if (site.attrs.flag("sinks")) out.push_back(site.inputs[kGradPlain]);
   return out;

@@ -146,7 +146,7 @@ TEST(Gradients, OpsWithoutARule) {
                   "gather_columns_grad", "gather_rows_grad", "global_norm", "grouped_matmul_grad_weight",
                   "linear_cross_entropy_grad_hidden", "linear_cross_entropy_grad_weight", "normalise_grad",
                   "paged_attention", "position_scale", "rms_norm_grad_input", "rms_norm_grad_weight",
-                  "rope_table", "silu_grad", "swiglu_grad", "top_k", "zero"));
+                  "rope_table", "rope_table_by_length", "silu_grad", "swiglu_grad", "top_k", "zero"));
 }
 
 TEST(Gradients, NothingIsBuiltWhereNoneIsNeeded) {

@@ -37,6 +37,7 @@
 #include "ops/rms_norm_grad_weight.h"
 #include "ops/rope.h"
 #include "ops/rope_table.h"
+#include "ops/rope_table_by_length.h"
 #include "ops/routing.h"
 #include "ops/scale.h"
 #include "ops/silu.h"

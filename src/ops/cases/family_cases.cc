@@ -11,6 +11,7 @@
 #include "ops/normalise.h"
 #include "ops/permute.h"
 #include "ops/position_scale.h"
+#include "ops/rope_table_by_length.h"
 #include "ops/routing.h"
 
 namespace tenon {
@@ -179,6 +180,13 @@ void add_family_cases(CaseList& list) {
     add_routing(list, dtype);
     add_grouped(list, dtype);
     add_biased(list, dtype);
+  }
+  for (double factor : {0.0, 2.0}) {
+    list.add({given_ids({0, 1, 2, 0, 1, 2, 3, 4, 5, 6}), given_ids({0, 0, 0, 3, 3, 3, 3, 3, 3, 3}),
+              given(DType::f32, Shape{3}, {1.0, 0.1, 0.01}), given(DType::f32, Shape{3}, {0.5, 0.02, 0.001})},
+             [&](Builder& b, Ids in) {
+               rope_table_by_length(b, in[0], in[1], in[2], in[3], {4, factor, 1000.0, 1.25});
+             });
   }
   list.add({given_ids({0, 7, 8, 100, 8191})},
            [](Builder& b, Ids in) { position_scale(b, in[0], {.beta = 0.1, .shift = 1, .period = 8}); });
