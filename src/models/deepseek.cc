@@ -53,10 +53,11 @@ ModelSpec read_latent_decoder(ConfigReader& config, bool interleaved) {
   const bool bias = config.flag_or("attention_bias", false);
   DecoderTraits traits;
   traits.set_mlp_bias(config.flag_or("mlp_bias", false));
+  traits.rope = false;
   ModelSpec spec = read_decoder(config, traits);
   if (spec.blocks.empty()) return spec;
-  const RopeSizes whole{s.rope, 1, spec.max_positions};
-  spec.ropes[0] = read_rope(config, whole);
+  const RopeSizes whole{.head_dim = s.rope, .max_positions = spec.max_positions, .whole = true};
+  spec.ropes.push_back(read_rope(config, whole));
   spec.ropes[0].interleaved = interleaved;
   const double factor = yarn_score_factor(config);
   for (size_t i = 0; i < spec.blocks.size(); ++i) {

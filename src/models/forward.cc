@@ -74,7 +74,7 @@ ValueId embed(ForwardContext& c, ValueId ids) {
     x = add(c.b, x, embedding(c.b, learned, c.positions, compute));
   }
   if (!spec.position_table.empty()) {
-    const ValueId fixed = c.b.add_constant("positions", positions, spec.position_table);
+    const ValueId fixed = c.b.add_constant("position_table", positions, spec.position_table);
     x = add(c.b, x, embedding(c.b, fixed, c.positions, compute));
   }
   return apply(c, spec.embedding_norm, x);

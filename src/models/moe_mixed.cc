@@ -46,7 +46,9 @@ void set_mixed_attention(ConfigReader& config, ModelSpec& spec, bool rope_on_ful
 // Rope 0 for full layers, rope 1 for sliding ones.
 void set_rope_by_kind(ConfigReader& config, ModelSpec& spec, int64_t head_dim) {
   const std::vector<bool> sliding = layers_of_kind(config, "sliding_attention");
-  spec.ropes.push_back(read_rope(config, {head_dim, 1, spec.max_positions, "sliding_attention"}));
+  spec.ropes.push_back(read_rope(
+      config,
+      {.head_dim = head_dim, .max_positions = spec.max_positions, .layer_type = "sliding_attention"}));
   for (size_t i = 0; i < spec.blocks.size() && i < sliding.size(); ++i) {
     attention_of(spec.blocks[i]).rope = sliding[i] ? 1 : 0;
   }

@@ -43,7 +43,9 @@ Result<ModelSpec> read_olmo3(ConfigReader& config) {
   // Scaled rope is for full attention alone.
   const int64_t head_dim = attention_of(spec.blocks[0]).head_dim;
   spec.ropes.push_back(config.has("rope_parameters")
-                           ? read_rope(config, {head_dim, 1, spec.max_positions, "sliding_attention"})
+                           ? read_rope(config, {.head_dim = head_dim,
+                                                .max_positions = spec.max_positions,
+                                                .layer_type = "sliding_attention"})
                            : plain_rope(config.number_or("rope_theta", 10000), head_dim));
   for (size_t i = 0; i < spec.blocks.size(); ++i) attention_of(spec.blocks[i]).rope = windows[i] > 0 ? 1 : 0;
   return spec;

@@ -131,6 +131,7 @@ RopeSpec read_rope(ConfigReader& config, const RopeSizes& sizes) {
     kind = parameters->text_or("rope_type", parameters->text_or("type", "default"));
     parameters->ignore("type");
   }
+  if (sizes.whole) rotary = 1;
   const int64_t dim = static_cast<int64_t>(static_cast<double>(sizes.head_dim) * rotary);
   config.require(dim > 0 && dim % 2 == 0, "head_dim", "must be even for rotary embedding");
   config.require(theta > 0, "rope_theta", "must be positive");

@@ -11,9 +11,10 @@ namespace tenon {
 
 struct RopeSizes {
   int64_t head_dim = 0;
-  double rotary = 1;                 // part of a head that is rotated, where the configuration does not say
-  int64_t max_positions = 0;         // 0: unknown
-  std::string_view layer_type = {};  // of `rope_parameters` by kind of layer; empty: the first of them
+  double rotary = 1;            // part of a head that is rotated, where the configuration does not say
+  int64_t max_positions = 0;    // 0: unknown
+  bool whole = false;           // all of head_dim is rotated, whatever the configuration says
+  std::string_view layer_type;  // of `rope_parameters` by kind of layer; empty: the first of them
 };
 
 // Kinds: default, linear (Chen et al. 2023), dynamic (NTK by length), yarn (Peng et al. 2023), longrope (Ding
