@@ -64,8 +64,9 @@ target_compile_definitions(tenon_cli PRIVATE TENON_VERSION="${PROJECT_VERSION}")
 
 # Tests of the whole: golden families through every room.
 if(TENON_TESTS)
-  file(GLOB system_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cc)
+  file(GLOB system_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*.cc)
   add_executable(tenon_system_test ${system_tests})
+  target_include_directories(tenon_system_test PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(tenon_system_test PRIVATE tenon_cli GTest::gmock GTest::gtest_main)
   target_compile_definitions(tenon_system_test PRIVATE TENON_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME system COMMAND tenon_system_test)

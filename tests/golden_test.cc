@@ -3,64 +3,26 @@
 // times the reference's own float32 error where that is more.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "backend/cpu/cpu_device.h"
-#include "io/mapped_file.h"
-#include "io/safetensors.h"
 #include "io/write_file.h"
 #include "ops/interpret.h"
 #include "run/adapter_set.h"
 #include "run/model.h"
 #include "run/probe.h"
+#include "tests/tensor_files.h"
 
 namespace tenon {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-struct TensorFile {
-  std::map<std::string, std::vector<float>> floats;
-  std::map<std::string, std::vector<int32_t>> integers;
-};
-
-TensorFile read_tensors(const std::string& path) {
-  TensorFile out;
-  const auto file = MappedFile::open(path);
-  EXPECT_TRUE(file.ok()) << path;
-  const auto header = parse_safetensors(file->bytes());
-  EXPECT_TRUE(header.ok()) << path;
-  for (const TensorEntry& tensor : header->tensors) {
-    const std::byte* from = file->bytes().data() + tensor.offset_bytes;
-    const size_t count = static_cast<size_t>(tensor.shape.elements());
-    if (tensor.dtype == DType::f32) {
-      std::memcpy((out.floats[tensor.name] = std::vector<float>(count)).data(), from, count * 4);
-    } else if (tensor.dtype == DType::i32) {
-      std::memcpy((out.integers[tensor.name] = std::vector<int32_t>(count)).data(), from, count * 4);
-    }
-  }
-  return out;
-}
-
-double norm(const std::vector<float>& x) {
-  double sum = 0;
-  for (float v : x) sum += double{v} * v;
-  return std::sqrt(sum);
-}
-
-// Norm of the difference over norm of the reference plus `floor`.
-double distance(const std::vector<float>& got, const std::vector<float>& want, double floor = 0) {
-  EXPECT_EQ(got.size(), want.size());
-  double sum = 0;
-  for (size_t i = 0; i < want.size() && i < got.size(); ++i) sum += std::pow(double{got[i]} - want[i], 2);
-  return std::sqrt(sum) / (norm(want) + floor);
-}
 
 std::string name_of(const std::string& folder) {
   return fs::path(folder).filename().string();

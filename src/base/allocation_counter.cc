@@ -1,5 +1,5 @@
-// The replaceable allocation functions of the standard library ([new.delete]); the array and nothrow forms of
-// the library call these.
+// The replaceable allocation functions of the standard library ([new.delete]); the library's array forms call
+// these. The nothrow forms are replaced too, since a sanitizer's own would not match our delete.
 #include "base/allocation_counter.h"
 
 #include <atomic>
@@ -44,7 +44,17 @@ void* operator new(std::size_t bytes) {
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return tenon::count_and_allocate(bytes, static_cast<std::size_t>(alignment));
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return tenon::count_and_allocate(bytes, 0);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
   std::free(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {

@@ -7,31 +7,11 @@
 #include <cmath>
 #include <optional>
 
+#include "base/bytes.h"
 #include "base/nearest_name.h"
 
 namespace tenon {
 namespace {
-
-struct ByteUnit {
-  std::string_view name;
-  int64_t bytes;
-};
-
-constexpr int64_t kKibi = 1024;
-constexpr std::array<ByteUnit, 14> kByteUnits = {{{"TiB", kKibi* kKibi* kKibi* kKibi},
-                                                  {"GiB", kKibi* kKibi* kKibi},
-                                                  {"MiB", kKibi* kKibi},
-                                                  {"KiB", kKibi},
-                                                  {"B", 1},
-                                                  {"TB", 1'000'000'000'000},
-                                                  {"GB", 1'000'000'000},
-                                                  {"MB", 1'000'000},
-                                                  {"KB", 1000},
-                                                  {"kB", 1000},
-                                                  {"T", kKibi* kKibi* kKibi* kKibi},
-                                                  {"G", kKibi* kKibi* kKibi},
-                                                  {"M", kKibi* kKibi},
-                                                  {"K", kKibi}}};
 
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {
@@ -113,9 +93,9 @@ Status assign(const Option&, std::optional<std::string>& variable, std::string_v
 }
 
 Status assign(const Option& option, ByteSize& variable, std::string_view text) {
-  auto size = parse_byte_size(text);
+  auto size = parse_bytes(text);
   if (!size.ok()) return std::move(size).error().within(option.name);
-  variable = *size;
+  variable.bytes = *size;
   return {};
 }
 
@@ -170,29 +150,14 @@ struct TextOf {
 
 }  // namespace
 
-Result<ByteSize> parse_byte_size(std::string_view text) {
-  size_t digits = 0;
-  while (digits < text.size() &&
-         (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
-    ++digits;
-  const auto number = parse_number<double>(text.substr(0, digits));
-  const std::string_view unit = trimmed(text.substr(digits));
-  int64_t unit_bytes = unit.empty() ? 1 : 0;
-  for (const ByteUnit& known : kByteUnits)
-    if (known.name == unit) unit_bytes = known.bytes;
-  if (!number || unit_bytes == 0)
-    return bad_argument(fmt::format("'{}' is not an amount of memory", text), {},
-                        "write a number and a unit, such as 8GiB or 512MiB");
-  const double bytes = std::round(*number * static_cast<double>(unit_bytes));
-  if (bytes >= 0x1p63) return bad_argument(fmt::format("'{}' is too large", text));
-  return ByteSize{static_cast<int64_t>(bytes)};
-}
-
 std::string byte_size_text(ByteSize size) {
-  if (size.bytes == 0) return "0";
-  for (const ByteUnit& unit : kByteUnits)
-    if (size.bytes % unit.bytes == 0) return fmt::format("{}{}", size.bytes / unit.bytes, unit.name);
-  return fmt::format("{}B", size.bytes);
+  constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (size.bytes != 0 && size.bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
+    size.bytes /= 1024;
+    ++unit;
+  }
+  return size.bytes == 0 ? "0" : fmt::format("{}{}", size.bytes, kUnits[unit]);
 }
 
 bool NumberRange::contains(double value) const {

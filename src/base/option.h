@@ -18,13 +18,12 @@
 
 namespace tenon {
 
-// An amount of memory: "8GiB", "512 MiB", "1.5GB", "4096". Binary and decimal units; a plain number is bytes.
+// An amount of memory, written as base/bytes.h reads it: "8GiB".
 struct ByteSize {
   int64_t bytes = 0;
   bool operator==(const ByteSize&) const = default;
 };
 
-Result<ByteSize> parse_byte_size(std::string_view text);
 // The exact size in the largest binary unit that divides it: "8GiB", "1000B"; "0" for zero.
 std::string byte_size_text(ByteSize size);
 

@@ -85,7 +85,7 @@ Command eval_command() {
       {"model", &a->model, "Model folder or GGUF file", "PATH", {}, {}, false, true},
       {"data", &a->data, "Data set", "FILE", {}, {}, false, true},
       {"adapter", &a->adapter, "Adapter folder in PEFT format", "FOLDER"},
-      {"chat-template", &a->chat_template, "Template file to use in place of the model's own", "FILE"},
+      {"template", &a->chat_template, "Template file to use in place of the model's own", "FILE"},
       {"train-on", &a->train_on, "What counts", {}, {"answers", "last", "all"}},
       {"too-long", &a->too_long, "What to do with longer rows", {}, {"error", "cut", "skip"}},
       {"tokens-per-step", &a->tokens_per_step, "Tokens of one run", "N", {}, between(1, 1 << 24)},

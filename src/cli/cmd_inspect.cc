@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/facts.h"
 #include "cli/inspect.h"
+#include "cli/inspect_architecture.h"
 #include "cli/inspect_dataset.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
@@ -34,6 +35,7 @@ bool is_tokenizer_file(std::string_view path) {
 Result<Json> model_facts(const Arguments& a) {
   ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(a.data.path, WeightFiles::optional));
   Json facts = checkpoint_facts(checkpoint, a.tensors);
+  facts["architecture"] = architecture_facts(checkpoint);
   facts["tokenizer"] = tokenizer_facts_of(a.data.path);
   return facts;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/bytes.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/terminal.h"
@@ -47,7 +48,7 @@ Status run_merge(MergeArguments& a) {
   }
   std::printf("%lld of %lld weights merged into %s (%lld files, %s)\n", static_cast<long long>(result.merged),
               static_cast<long long>(result.weights), a.request.out.c_str(),
-              static_cast<long long>(result.shards), human_bytes(result.bytes).c_str());
+              static_cast<long long>(result.shards), format_bytes(result.bytes).c_str());
   if (a.request.check) {
     std::printf("Checked: logits are %.1e from the live adapter's; the base model's are %.1e away.\n",
                 result.merged_distance, result.base_distance);

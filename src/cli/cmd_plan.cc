@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
+#include "cli/streams.h"
 #include "plan/fit.h"
 #include "plan/report.h"
 #include "run/generator.h"
@@ -29,21 +30,21 @@ struct PlanArguments {
 
 void print_plan(const Plan& plan, const PlanArguments& a, int64_t budget) {
   const MemoryReport report = memory_report(plan);
+  const FitVerdict verdict = fit(needed_bytes(plan), budget);
   if (a.json) {
-    std::printf("%s\n", memory_report_json(report).c_str());
+    nlohmann::ordered_json out = nlohmann::ordered_json::parse(memory_report_json(report));
+    out["needed_bytes"] = verdict.needed_bytes;
+    out["budget_bytes"] = verdict.budget_bytes;
+    out["fits"] = verdict.fits;
+    write_output(out.dump(2) + "\n");
     return;
   }
-  std::fputs(memory_report_text(report).c_str(), stdout);
-  const FitVerdict verdict = fit(needed_bytes(plan), budget);
-  std::printf("%s\n", verdict.fits ? fmt::format("It fits: {} of {}.", format_bytes(verdict.needed_bytes),
-                                                 format_bytes(budget))
-                                         .c_str()
-                                   : fmt::format("It does not fit: {} of {}.",
-                                                 format_bytes(verdict.needed_bytes), format_bytes(budget))
-                                         .c_str());
+  write_output(memory_report_text(report));
+  write_output(fmt::format("{}: {} of {}.\n", verdict.fits ? "It fits" : "It does not fit",
+                           format_bytes(verdict.needed_bytes), format_bytes(budget)));
   if (!a.steps) return;
   for (const ProgramPlan& program : plan.programs) {
-    std::printf("\n%s\n%s", program.program.name.c_str(), steps_text(program).c_str());
+    write_output(fmt::format("\n{}\n{}", program.program.name, steps_text(program)));
   }
 }
 

@@ -40,7 +40,7 @@ Result<Json> read_conversation(const std::string& path) {
   ASSIGN_OR_RETURN(Json conversation, parse_ordered_json(text, path == "-" ? "standard input" : path));
   if (!conversation.is_object() || !conversation.contains("messages"))
     return bad_file("is not an object with \"messages\"", path,
-                    R"(write {"messages": [{"role": "user", "content": "Hello"}]})");
+                    R"(Write {"messages": [{"role": "user", "content": "Hello"}]}.)");
   return conversation;
 }
 

@@ -34,7 +34,7 @@ Status tokenize_lines(const Arguments& a, const Tokenizer& tokenizer, EncodeOpti
     const auto value = parse_json(line, {});
     if (!value.ok() || !value->is_string())
       return bad_file("is not a JSON string", {},
-                      "each line holds one text in quotes, as json.dumps writes it");
+                      "Each line holds one text in quotes, as json.dumps writes it.");
     write_output(ids_json(tokenizer.encode(value->get_ref<const std::string&>(), options)) + "\n");
     return {};
   });

@@ -21,7 +21,7 @@ struct Given {
 };
 
 std::string see_help(const Command& command) {
-  return fmt::format("see 'tenon {} --help'", command.name);
+  return fmt::format("See 'tenon {} --help'.", command.name);
 }
 
 Error unknown_option(const Command& command, std::string_view name) {
@@ -65,7 +65,7 @@ Status sort_words(const Command& command, const std::vector<std::string>& words,
     } else {
       return bad_argument(fmt::format("needs a value: {} {}", name, value_placeholder(*option)),
                           std::string(name),
-                          fmt::format("write {}=VALUE for a value that begins with --", name));
+                          fmt::format("Write {}=VALUE for a value that begins with --.", name));
     }
   }
   return {};

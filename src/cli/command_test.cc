@@ -50,12 +50,12 @@ TEST(ParseArguments, SetsWhatIsGiven) {
 
 TEST(ParseArguments, SaysWhatIsWrong) {
   EXPECT_EQ(failure({"p", "--rnak", "8"}), "sample: unknown option '--rnak'\n  did you mean '--rank'?");
-  EXPECT_EQ(failure({"p", "-q"}), "sample: unknown option '-q'\n  see 'tenon sample --help'");
+  EXPECT_EQ(failure({"p", "-q"}), "sample: unknown option '-q'\n  See 'tenon sample --help'.");
   EXPECT_EQ(failure({"p", "--rank"}),
-            "--rank: needs a value: --rank N\n  write --rank=VALUE for a value that begins with --");
+            "--rank: needs a value: --rank N\n  Write --rank=VALUE for a value that begins with --.");
   EXPECT_EQ(failure({"p", "--rank", "0"}), "--rank: 0 is out of range: it must be at least 1");
   EXPECT_EQ(failure({"p", "--json=maybe"}), "--json: 'maybe' is neither true nor false");
-  EXPECT_EQ(failure({}), "sample: PATH is missing\n  see 'tenon sample --help'");
+  EXPECT_EQ(failure({}), "sample: PATH is missing\n  See 'tenon sample --help'.");
 }
 
 TEST(ParseArguments, RefusesWhatIsLeftOver) {

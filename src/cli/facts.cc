@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/bytes.h"
 #include "base/option.h"
 #include "cli/terminal.h"
 
@@ -21,7 +22,7 @@ std::string scalar_text(std::string_view name, const Json& value) {
   if (value.is_number_integer()) {
     const int64_t number = value.get<int64_t>();
     if (name.ends_with("_bytes") && number >= 1024)
-      return fmt::format("{} ({} bytes)", human_bytes(number), grouped_digits(number));
+      return fmt::format("{} ({} bytes)", format_bytes(number), grouped_digits(number));
     return grouped_digits(number);
   }
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -8,7 +8,7 @@ void add_generate_options(Command& command, GenerateOptions& o) {
   const std::vector<Option> options = {
       {"model", &o.model, "Model folder or GGUF file", "PATH", {}, {}, false, true},
       {"adapter", &o.adapter, "Adapter folder in PEFT format", "FOLDER"},
-      {"chat-template", &o.chat_template, "Template file to use in place of the model's own", "FILE"},
+      {"template", &o.chat_template, "Template file to use in place of the model's own", "FILE"},
       {"max-new", &o.max_new, "Most tokens of a reply", "N", {}, at_least(1)},
       {"context",
        &o.context,

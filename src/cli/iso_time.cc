@@ -81,7 +81,7 @@ std::optional<IsoTime> parse(std::string_view text) {
 
 Result<IsoTime> parse_iso_time(std::string_view text) {
   if (const auto time = parse(text)) return *time;
-  return bad_argument(fmt::format("'{}' is not a time", text), {}, "write it as 2024-07-26T12:34:56Z");
+  return bad_argument(fmt::format("'{}' is not a time", text), {}, "Write it as 2024-07-26T12:34:56Z.");
 }
 
 }  // namespace tenon

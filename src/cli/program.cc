@@ -27,7 +27,7 @@ Result<const Command*> find_command(const std::vector<Command>& commands, const 
     names.push_back(command.name);
   }
   std::string hint = did_you_mean(name, names);
-  if (hint.empty()) hint = "see 'tenon --help'";
+  if (hint.empty()) hint = "See 'tenon --help'.";
   return bad_argument(fmt::format("unknown command '{}'", name), {}, hint);
 }
 
@@ -45,7 +45,7 @@ Status run_command(const std::vector<std::string>& arguments) {
   }
   if (name.starts_with("-") && !help)
     return bad_argument(fmt::format("unknown option '{}'", name), {},
-                        "options come after the command: see 'tenon --help'");
+                        "Options come after the command: see 'tenon --help'.");
   ASSIGN_OR_RETURN(const Command* command, find_command(commands, help ? arguments[1] : name));
   const std::vector<std::string> words(arguments.begin() + 1, arguments.end());
   if (help || asks_for_help(words)) {
@@ -58,7 +58,7 @@ Status run_command(const std::vector<std::string>& arguments) {
 
 Status flush_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    return io_error("cannot write the output", "standard output", "is the disk full?");
+    return io_error("cannot write the output", "standard output", "Is the disk full?");
   return {};
 }
 

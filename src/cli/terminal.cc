@@ -62,17 +62,6 @@ void add_wrapped(std::vector<std::string>& lines, std::string_view paragraph, in
   lines.push_back(std::move(line));
 }
 
-std::string scaled(double value, double step, std::string_view units, std::string_view unit) {
-  size_t power = 0;
-  while (value >= step && power < units.size()) {
-    value /= step;
-    ++power;
-  }
-  const int digits = value < 10 ? 2 : value < 100 ? 1 : 0;
-  const std::string prefix = power == 0 ? std::string() : std::string(1, units[power - 1]);
-  return fmt::format("{:.{}f} {}{}", value, digits, prefix, unit);
-}
-
 }  // namespace
 
 Terminal terminal_of(std::FILE* stream) {
@@ -154,17 +143,16 @@ std::string grouped_digits(int64_t value) {
   return digits;
 }
 
-std::string human_bytes(int64_t bytes) {
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  constexpr double kStep = 1024;
-  std::string text = scaled(static_cast<double>(bytes), kStep, "KMGTPE", "iB");
-  return text;
-}
-
 std::string human_count(int64_t count) {
   if (count < 1000) return std::to_string(count);
-  constexpr double kStep = 1000;
-  return scaled(static_cast<double>(count), kStep, "KMBT", "");
+  constexpr std::string_view kUnits = "KMBT";
+  double value = static_cast<double>(count) / 1000;
+  size_t unit = 0;
+  while (value >= 1000 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, kUnits[unit]);
 }
 
 std::string human_duration(double seconds) {

@@ -51,9 +51,7 @@ class Table {
 
 // "1,234,567"
 std::string grouped_digits(int64_t value);
-// "1.50 GiB", "320.0 KiB", "17 B": for people; byte_size_text() is exact.
-std::string human_bytes(int64_t bytes);
-// "134.5 M": for counts of parameters and tokens.
+// "135 M": for counts of parameters and tokens.
 std::string human_count(int64_t count);
 // "7 s", "3:05", "1:02:03"
 std::string human_duration(double seconds);

@@ -30,9 +30,8 @@ TEST(TerminalText, HumanNumbers) {
   EXPECT_EQ(grouped_digits(1234567), "1,234,567");
   EXPECT_EQ(grouped_digits(-999), "-999");
   EXPECT_EQ(grouped_digits(-1000), "-1,000");
-  EXPECT_EQ(human_bytes(1023), "1023 B");
-  EXPECT_EQ(human_bytes(1536), "1.50 KiB");
-  EXPECT_EQ(human_bytes(8ll << 30), "8.00 GiB");
+  EXPECT_EQ(human_count(999), "999");
+  EXPECT_EQ(human_count(22'176), "22.2 K");
   EXPECT_EQ(human_count(134'515'008), "135 M");
   EXPECT_EQ(human_duration(59.4), "59 s");
   EXPECT_EQ(human_duration(185), "3:05");

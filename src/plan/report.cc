@@ -137,7 +137,7 @@ MemoryReport memory_report(const Plan& plan) {
   }
   const ProgramPlan* largest = nullptr;
   for (const ProgramPlan& program : plan.programs) {
-    report.flops += program_flops(program.program);
+    report.work.push_back({program.program.name, program_flops(program.program)});
     if (largest == nullptr || program.peak_bytes > largest->peak_bytes) largest = &program;
   }
   if (largest == nullptr) return report;

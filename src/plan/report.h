@@ -39,6 +39,11 @@ struct LiveValue {
   int64_t bytes = 0;
 };
 
+struct ProgramWork {
+  std::string program;
+  int64_t flops = 0;
+};
+
 struct MemoryReport {
   BytesByUse static_bytes{};            // of the static arena; the sum is its size
   BytesByUse peak_bytes{};              // live at the peak step of the program with the largest work arena;
@@ -51,7 +56,7 @@ struct MemoryReport {
   int64_t work_bytes = 0;         // the work arena
   int64_t lower_bound_bytes = 0;  // no work arena can be smaller
   int64_t external_bytes = 0;     // of mapped files
-  int64_t flops = 0;              // of one run of every program, summed
+  std::vector<ProgramWork> work;  // of one run of each program
 };
 
 MemoryReport memory_report(const Plan& plan);

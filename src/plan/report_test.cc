@@ -93,7 +93,9 @@ TEST(Report, SumsAgreeWithThePlan) {
   EXPECT_EQ(report.live_at_peak[0].use, MemoryUse::scratch);
   EXPECT_EQ(report.live_at_peak[0].bytes, 192);
   // Three products of [4, 8] and [8, 8], 2 * 256 each; scale and three mul of 32.
-  EXPECT_EQ(report.flops, 3 * 512 + 4 * 32);
+  ASSERT_EQ(report.work.size(), plan.programs.size());
+  EXPECT_EQ(report.work[0].program, "train");
+  EXPECT_EQ(report.work[0].flops, 3 * 512 + 4 * 32);
 }
 
 TEST(Report, RandomTimelinesReachTheBound) {

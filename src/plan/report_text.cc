@@ -65,6 +65,10 @@ std::string memory_report_text(const MemoryReport& report) {
   fmt::format_to(to, "{:18}{:>28} {}\n", "lower bound", "", size_cell(report.lower_bound_bytes));
   fmt::format_to(to, "{:18}{}\n", "mapped files", size_cell(report.external_bytes));
   fmt::format_to(to, "{:18}{}\n", "allocated in all", size_cell(report.arena_bytes));
+  for (const ProgramWork& program : report.work) {
+    fmt::format_to(to, "{:18}{:>7.3f} GFLOP a run of {}\n", "work", static_cast<double>(program.flops) * 1e-9,
+                   program.program);
+  }
   if (!report.live_at_peak.empty()) {
     fmt::format_to(to, "\nThe peak is at step {} of {} ({}), where these are live:\n{}", report.peak_step,
                    report.peak_program, report.peak_op, live_text(report));
@@ -81,12 +85,14 @@ std::string memory_report_json(const MemoryReport& report) {
                     {"use", memory_use_name(value.use)},
                     {"bytes", value.bytes}});
   }
+  nlohmann::ordered_json work = nlohmann::ordered_json::object();
+  for (const ProgramWork& program : report.work) work[program.program] = program.flops;
   const nlohmann::ordered_json out{{"arena_bytes", report.arena_bytes},
                                    {"static_bytes", report.arena_bytes - report.work_bytes},
                                    {"work_bytes", report.work_bytes},
                                    {"lower_bound_bytes", report.lower_bound_bytes},
                                    {"external_bytes", report.external_bytes},
-                                   {"flops", report.flops},
+                                   {"flops", work},
                                    {"static_by_use", by_use_json(report.static_bytes)},
                                    {"peak_by_use", by_use_json(report.peak_bytes)},
                                    {"peak_program", report.peak_program},

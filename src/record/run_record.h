@@ -27,8 +27,8 @@ struct RecordHeader {
   int64_t threads = 0;
   std::map<std::string, std::string> digests;  // of files that were read, by what they are ("base", "data")
   uint64_t seed = 0;
-  std::string recipe;     // the settings in full, as text
-  std::string plan_hash;  // sixteen hexadecimal digits
+  std::string recipe;         // the settings in full, as text
+  std::string plan_hash;      // sixteen hexadecimal digits
   int64_t planned_bytes = 0;  // of both arenas
   int64_t mapped_bytes = 0;   // of files that steps read where they lie
   int64_t started_unix_seconds = 0;
@@ -65,7 +65,7 @@ struct RecordResume {
 
 // Last line. A record without one is of a run that was killed.
 struct RecordEnd {
-  std::string status;  // "finished", "failed", "cancelled"
+  std::string status;               // "finished", "failed", "cancelled"
   int64_t allocated_bytes = 0;      // arenas as allocated; equals planned_bytes
   int64_t observed_peak_bytes = 0;  // of the process (VmHWM)
   int64_t allocations_in_steps = 0;

@@ -68,8 +68,11 @@ class Folder {
 
 TEST(RunRecord, EventsReadBackAsWritten) {
   const RecordEval eval{.step = 2, .loss = 0.1, .tokens = 7, .metrics = {{"accuracy", 1.0 / 3}}};
-  const RecordEnd end{
-      .status = "failed", .allocated_bytes = 4, .observed_peak_bytes = 5, .allocations_in_steps = 0, .error = "a\nb"};
+  const RecordEnd end{.status = "failed",
+                      .allocated_bytes = 4,
+                      .observed_peak_bytes = 5,
+                      .allocations_in_steps = 0,
+                      .error = "a\nb"};
   const auto record = parse_record(lines({record_line(header()), record_line(step(1, 2.5)), record_line(eval),
                                           "{\"event\":\"of a later build\"}", record_line(end)}),
                                    "r");

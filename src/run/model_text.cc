@@ -26,7 +26,7 @@ Result<ChatTemplate> choose_chat_template(const Tokenizer& tokenizer, const std:
   if (!template_path.empty()) return read_chat_template(template_path);
   const SpecialTokens& special = tokenizer.special();
   if (special.chat_templates.empty())
-    return not_found("the model has no chat template", model_path, "name one with --template FILE");
+    return not_found("the model has no chat template", model_path, "Name one with --template FILE.");
   const ChatTemplateText* chosen = with_tools ? find_template(special, "tool_use") : nullptr;
   if (chosen == nullptr) chosen = find_template(special, "default");
   if (chosen == nullptr && special.chat_templates.size() == 1) chosen = &special.chat_templates[0];
@@ -36,7 +36,7 @@ Result<ChatTemplate> choose_chat_template(const Tokenizer& tokenizer, const std:
       names += (names.empty() ? "" : ", ") + candidate.name;
     return bad_argument(
         fmt::format("the model has several chat templates and none is the default: {}", names), model_path,
-        "put one into a file and name it with --template FILE");
+        "Put one into a file and name it with --template FILE.");
   }
   return ChatTemplate::parse(chosen->text, fmt::format("{} (chat template)", model_path));
 }

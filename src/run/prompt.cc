@@ -11,7 +11,7 @@ using nlohmann::ordered_json;
 
 Result<std::vector<int32_t>> chat_prompt(const ModelText& text, const ordered_json& messages) {
   if (!text.chat_template) {
-    return bad_argument("the model has no chat template", "--chat-template",
+    return bad_argument("the model has no chat template", "--template",
                         "Name a .jinja file, or give the text as it is with --raw.");
   }
   ordered_json variables = {

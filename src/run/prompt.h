@@ -12,7 +12,7 @@
 namespace tenon {
 
 // Ids of the rendered messages with the generation prompt. Special tokens are those that the template writes.
-// Errors: bad_argument where the model has no template (naming --chat-template), or the template refuses.
+// Errors: bad_argument where the model has no template (naming --template), or the template refuses.
 Result<std::vector<int32_t>> chat_prompt(const ModelText& text, const nlohmann::ordered_json& messages);
 
 // One user message.

@@ -256,10 +256,10 @@ Status check_recipe(const TrainRecipe& recipe) {
   }
   if (!recipe.eval_data.empty() && recipe.eval_fraction > 0)
     return contradiction("eval-data", "cannot stand together with --eval-fraction",
-                         "evaluate on a file or on a part of the training data, not both");
+                         "Evaluate on a file or on a part of the training data, not both.");
   if (recipe.eval_every > 0 && recipe.eval_data.empty() && recipe.eval_fraction == 0)
     return contradiction("eval-every", "there is nothing to evaluate on",
-                         "add --eval-data or --eval-fraction");
+                         "Add --eval-data or --eval-fraction.");
   if (recipe.steps > 0 && recipe.warmup_steps > recipe.steps)
     return contradiction("warmup-steps", fmt::format("{} is more than the {} --steps of the run",
                                                      recipe.warmup_steps, recipe.steps));
@@ -267,9 +267,9 @@ Status check_recipe(const TrainRecipe& recipe) {
     return contradiction("max-tokens",
                          fmt::format("a row of {} tokens does not fit into the {} of --tokens-per-step",
                                      recipe.max_tokens, recipe.tokens_per_step),
-                         "raise --tokens-per-step or lower --max-tokens");
+                         "Raise --tokens-per-step or lower --max-tokens.");
   if (recipe.targets.empty())
-    return contradiction("targets", "names no module", "write all-linear for all of them");
+    return contradiction("targets", "names no module", "Write all-linear for all of them.");
   if (recipe.targets.size() > 1 &&
       std::find(recipe.targets.begin(), recipe.targets.end(), "all-linear") != recipe.targets.end())
     return contradiction("targets", "all-linear already takes every module, so it stands alone");
@@ -284,7 +284,7 @@ Status require_recipe(const TrainRecipe& recipe, std::initializer_list<std::stri
     CHECK(option != nullptr, name);
     if (option_text(*option).empty())
       return bad_argument("is missing", fmt::format("--{}", name),
-                          fmt::format("add --{} {}, or {}: in the recipe", name, option->value_name, name));
+                          fmt::format("Add --{} {}, or {}: in the recipe.", name, option->value_name, name));
   }
   return {};
 }

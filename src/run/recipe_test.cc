@@ -43,7 +43,7 @@ memory: 8GiB
 TEST(Recipe, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(failure("rank: 8\nwarmup_steps: 3\n"),
             "r.yaml:2: unknown key 'warmup_steps'\n  did you mean 'warmup-steps'?");
-  EXPECT_EQ(failure("batch: 8\n"), "r.yaml:1: unknown key 'batch'\n  'tenon train --help' lists the keys");
+  EXPECT_EQ(failure("batch: 8\n"), "r.yaml:1: unknown key 'batch'\n  'tenon train --help' lists the keys.");
   EXPECT_EQ(failure("\nrank: 0"),
             "r.yaml:2: rank: 0 is out of range: it must be at least 1 and at most 65536");
   EXPECT_EQ(failure("train-on: answer"),
@@ -52,12 +52,12 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(failure("rank: [8]"), "r.yaml:1: rank: is a list, but takes N");
   EXPECT_EQ(failure("rslora: {a: 1}"), "r.yaml:1: rslora: is a map, but takes true or false");
   EXPECT_EQ(failure("lr:"), "r.yaml:1: lr: has no value");
-  EXPECT_EQ(failure("memory: lots"),
-            "r.yaml:1: memory: 'lots' is not an amount of memory\n  write a number and a unit, such as 8GiB "
-            "or 512MiB");
+  EXPECT_EQ(
+      failure("memory: lots"),
+      "r.yaml:1: memory: lots: not a size\n  Write a number and a unit, for example 8GiB, 500MB or 1.5G.");
   EXPECT_EQ(failure("targets: [[a]]"), "r.yaml:1: targets: has an element that is not a text");
   EXPECT_EQ(failure("- rank"),
-            "r.yaml: is not a list of 'key: value' lines\n  write one setting a line, such as rank: 16");
+            "r.yaml: is not a list of 'key: value' lines\n  Write one setting a line, such as rank: 16.");
   EXPECT_EQ(failure("rank: \"8").substr(0, 25), "r.yaml:1: is not YAML: il");
   EXPECT_EQ(failure(""), "");
   EXPECT_NE(failure(std::string(100'000, '[')), "");
@@ -131,7 +131,7 @@ TEST(Recipe, NamesWhatIsMissing) {
   recipe.model = "m";
   const Status status = require_recipe(recipe, {"model", "data"});
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().text(), "--data: is missing\n  add --data FILE, or data: in the recipe");
+  EXPECT_EQ(status.error().text(), "--data: is missing\n  Add --data FILE, or data: in the recipe.");
   recipe.data = "d";
   EXPECT_TRUE(require_recipe(recipe, {"model", "data"}).ok());
 }

@@ -60,7 +60,7 @@ Status set_entry(std::span<const Option> options, const YAML::Node& key, const Y
   const Option* option = find_option(options, key.Scalar());
   if (option == nullptr) {
     std::string hint = did_you_mean(key.Scalar(), option_names(options));
-    if (hint.empty()) hint = "'tenon train --help' lists the keys";
+    if (hint.empty()) hint = "'tenon train --help' lists the keys.";
     return bad_argument(fmt::format("unknown key '{}'", key.Scalar()), where, hint);
   }
   Status status = set_from_node(*option, value);
@@ -115,7 +115,7 @@ Status parse_document(const YAML::Node& document, std::string_view subject, Trai
   if (document.IsNull()) return {};
   if (!document.IsMap())
     return bad_file("is not a list of 'key: value' lines", std::string(subject),
-                    "write one setting a line, such as rank: 16");
+                    "Write one setting a line, such as rank: 16.");
   const std::vector<Option> options = recipe_options(recipe);
   std::map<std::string, int> first_lines;
   for (const auto& entry : document) {

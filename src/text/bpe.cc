@@ -1,11 +1,13 @@
 #include "text/bpe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <functional>
 #include <utility>
 
-#include "fmt/format.h"
 #include "text/byte_level.h"
 #include "text/unicode.h"
 
@@ -216,18 +218,27 @@ void find_metaspace_joins(BpeModel& model, const Vocabulary& vocabulary) {
                          model.suffix.empty() && vocabulary.find(kMetaspace) >= 0;
   model.joins_metaspace.fill(false);
   if (!model.metaspace_cuts) return;
+  std::vector<bool> is_byte(static_cast<size_t>(vocabulary.size()));
+  for (int32_t id : model.byte_ids) {
+    if (id >= 0) is_byte[static_cast<size_t>(id)] = true;
+  }
+  std::vector<bool> is_merged(is_byte.size());
   model.merges.for_each([&](int32_t left, int32_t right, const MergeTable::Rule& rule) {
     // A byte token's spelling says nothing about the text beside it.
     for (int32_t part : {left, right}) {
-      if (model.byte_fallback && vocabulary.text(part).starts_with("<0x")) model.metaspace_cuts = false;
+      if (part < vocabulary.size() && is_byte[static_cast<size_t>(part)]) model.metaspace_cuts = false;
     }
-    const std::string_view text = vocabulary.text(rule.id);
+    is_merged[static_cast<size_t>(rule.id)] = true;
+  });
+  for (int32_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string_view text = vocabulary.text(id);
+    if (!is_merged[static_cast<size_t>(id)]) continue;
     for (size_t at = text.find(kMetaspace, 1); at != std::string_view::npos;
          at = text.find(kMetaspace, at + 1)) {
       if (text.substr(0, at).ends_with(kMetaspace)) continue;
       model.joins_metaspace[static_cast<unsigned char>(text[at - 1])] = true;
     }
-  });
+  }
 }
 
 }  // namespace
@@ -305,7 +316,9 @@ size_t next_bpe_cut(const BpeModel& model, std::string_view text, size_t from) {
   if (!model.metaspace_cuts) return text.size();
   const char* data = text.data();
   for (size_t at = from + 1; at + 2 < text.size(); ++at) {
-    if (data[at] != '\xe2') continue;
+    const void* found = std::memchr(data + at, '\xe2', text.size() - 2 - at);
+    if (!found) break;
+    at = static_cast<size_t>(static_cast<const char*>(found) - data);
     if (data[at + 1] != '\x96' || data[at + 2] != '\x81') continue;
     if (model.joins_metaspace[static_cast<unsigned char>(data[at - 1])]) continue;
     if (at >= from + 3 && text.substr(at - 3, 3) == kMetaspace) continue;

@@ -38,6 +38,9 @@ class MergeTable {
     }
   }
 
+  // Starts to fetch what add() or find() of this pair will read.
+  void prefetch(int32_t left, int32_t right) const { __builtin_prefetch(&rules_[slot_of(key(left, right))]); }
+
   template <typename F>
   void for_each(F&& f) const {
     for (const Rule& rule : rules_) {

@@ -40,15 +40,30 @@ class Renderer {
     return std::move(rendered.text);
   }
 
-  // The first `count` messages, the content of the last one begun with another character.
-  Result<std::string> text_with_other_content(size_t count) {
+  // The first `count` messages, the content of the last one with one character more at its begin or end.
+  // Nothing where it has no text or the template refuses.
+  std::optional<std::string> text_with_more(size_t count, bool at_end) {
     Json part = first(count);
     Json& content = part.back()["content"];
-    if (!content.is_string()) return bad_argument("the message has no text");
+    if (!content.is_string() || content.get_ref<const std::string&>().empty()) return std::nullopt;
     std::string& words = content.get_ref<std::string&>();
-    words.insert(0, words.starts_with('x') ? "y" : "x");
-    ASSIGN_OR_RETURN(Rendered rendered, render(std::move(part), false));
-    return std::move(rendered.text);
+    const char old = at_end ? words.back() : words.front();
+    words.insert(at_end ? words.size() : 0, 1, old == 'x' ? 'y' : 'x');
+    Result<Rendered> rendered = render(std::move(part), false);
+    if (!rendered.ok()) return std::nullopt;
+    return std::move(rendered->text);
+  }
+
+  // The place at or before `at` where a token of `text` begins; none where there is no tokenizer to tell.
+  std::optional<size_t> token_begin(std::string_view text, size_t at) const {
+    if (!settings_.tokenizer) return std::nullopt;
+    size_t begin = 0;
+    for (const TokenSpan& token : settings_.tokenizer->encode_spans(text, {.add_special = false})) {
+      if (static_cast<size_t>(token.begin) > at) break;
+      begin = static_cast<size_t>(token.end) <= at ? static_cast<size_t>(token.end)
+                                                   : static_cast<size_t>(token.begin);
+    }
+    return begin;
   }
 
  private:
@@ -76,6 +91,10 @@ struct AnswerPlace {
   bool prompt_differs = false;
 };
 
+bool has_word(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") != std::string_view::npos;
+}
+
 Result<AnswerPlace> place_answer(Renderer& renderer, size_t index) {
   ASSIGN_OR_RETURN(const std::string prompt, renderer.text(index, true));
   AnswerPlace place;
@@ -83,11 +102,13 @@ Result<AnswerPlace> place_answer(Renderer& renderer, size_t index) {
   size_t begin = common_prefix(prompt, place.text);
   if (begin < prompt.size()) {
     place.prompt_differs = true;
-    if (const Result<std::string> other = renderer.text_with_other_content(index + 1); other.ok()) {
+    if (const auto other = renderer.text_with_more(index + 1, false)) {
       begin = std::min(begin, common_prefix(*other, place.text));
     }
+    begin = renderer.token_begin(place.text, begin).value_or(begin);
     ASSIGN_OR_RETURN(const std::string context, renderer.text(index, false));
-    if (!place.text.starts_with(context) || begin <= context.size()) {
+    const size_t header = common_prefix(context, place.text);
+    if (begin <= header || !has_word(std::string_view(place.text).substr(header, begin - header))) {
       return unsupported(
           "the template writes an answer in another way than its generation prompt begins one",
           "messages[" + std::to_string(index) + "]",
@@ -96,6 +117,23 @@ Result<AnswerPlace> place_answer(Renderer& renderer, size_t index) {
   }
   place.span = {static_cast<int64_t>(begin), static_cast<int64_t>(place.text.size())};
   return place;
+}
+
+// The part of an earlier answer that stands in the whole text as in `place`: all of it, or all of its content
+// and what follows that is the same. Nothing where its content or what precedes it is written otherwise.
+std::optional<TextSpan> span_in_whole(Renderer& renderer, const AnswerPlace& place, size_t index,
+                                      std::string_view whole) {
+  if (whole.starts_with(place.text)) return place.span;
+  const auto more = renderer.text_with_more(index + 1, true);
+  if (!more) return std::nullopt;
+  const std::string_view text = place.text;
+  const size_t tail =
+      common_prefix(std::string(text.rbegin(), text.rend()), std::string(more->rbegin(), more->rend()));
+  const size_t same = common_prefix(text, whole);
+  if (same + tail < text.size()) return std::nullopt;
+  const auto end = renderer.token_begin(whole, same);
+  if (!end || *end + tail < text.size()) return std::nullopt;
+  return TextSpan{place.span.begin, static_cast<int64_t>(*end)};
 }
 
 // Assistant messages to train on, in order.
@@ -161,8 +199,10 @@ Status mask_by_prefixes(Renderer& renderer, const std::vector<size_t>& answers,
   out.text = std::move(last.text);
   for (size_t i = 0; settings.train_on == TrainOn::answers && i + 1 < answers.size(); ++i) {
     const Result<AnswerPlace> place = place_answer(renderer, answers[i]);
-    if (place.ok() && out.text.starts_with(place->text)) {
-      out.trained.push_back(place->span);
+    const std::optional<TextSpan> span =
+        place.ok() ? span_in_whole(renderer, *place, answers[i], out.text) : std::nullopt;
+    if (span) {
+      out.trained.push_back(*span);
       out.prompt_differs |= place->prompt_differs;
     } else {
       ++out.answers_rewritten;

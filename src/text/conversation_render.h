@@ -63,8 +63,10 @@ struct RenderedExample {
 // Where the template has no generation blocks, answer i lies between render(messages[:i], generation prompt)
 // and render(messages[:i + 1]). The first must be a beginning of the second. Where it is not
 // (`prompt_differs`), the answer begins where the two part, or where its content begins if that is earlier
-// (the place at which two renderings with different content part). The second must be a beginning of the
-// whole text; where it is not, `rewritten_turns` decides.
+// (the place at which two renderings with different content part), at the begin of a token; that the header
+// before it is in both is required. The second must be a beginning of the whole text at least to the end of
+// the content (some templates end the last turn otherwise than the ones before: then what is the same is
+// trained on, in whole tokens); where it is not, `rewritten_turns` decides.
 //
 // Errors: bad_argument (a chat row without a template; the template refused the messages), bad_file (turns
 // are rewritten and RewrittenTurns::refuse), unsupported (a template whose answers cannot be told from the

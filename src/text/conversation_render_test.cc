@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -40,12 +41,14 @@ Conversation conversation(const std::string& row) {
 
 Result<RenderedExample> render(const char* source, const std::string& row,
                                TrainOn train_on = TrainOn::answers,
-                               RewrittenTurns rewritten = RewrittenTurns::train_last) {
+                               RewrittenTurns rewritten = RewrittenTurns::train_last,
+                               const Tokenizer* tokenizer = nullptr) {
   ASSIGN_OR_RETURN(const ChatTemplate chat_template, ChatTemplate::parse(source, "chat_template"));
   RenderSettings settings;
   settings.chat_template = &chat_template;
   settings.train_on = train_on;
   settings.rewritten_turns = rewritten;
+  settings.tokenizer = tokenizer;
   return render_conversation(conversation(row), settings);
 }
 
@@ -146,6 +149,19 @@ TEST(Render, RewrittenTurnsTrainTheLastAnswerAndSaySo) {
   EXPECT_EQ(trained(render(kForgetsReasoning, kTwoTurns)), (Texts{"a1</s>", "a2</s>"}));
 }
 
+// The whole text ends in one token more than the answers before the last: those are trained on up to it.
+TEST(Render, LastTurnThatEndsOtherwise) {
+  const auto tokenizer =
+      Tokenizer::from_file(std::filesystem::path(TENON_SOURCE_DIR) / "tests/text/tiny_bytes");
+  ASSERT_TRUE(tokenizer.ok());
+  const std::string source =
+      std::string(kChatMl) + "{% if not add_generation_prompt %}{{ eos_token }}{% endif %}";
+  const auto example =
+      render(source.c_str(), kTwoTurns, TrainOn::answers, RewrittenTurns::refuse, &*tokenizer);
+  EXPECT_EQ(trained(example), (Texts{"a1<|im_end|>\n", "a2<|im_end|>\n</s>"}));
+  EXPECT_EQ(example->answers_rewritten, 0);
+}
+
 TEST(Render, GenerationPromptThatOpensReasoning) {
   const auto row = [](const std::string& answer) {
     return R"({"messages":[{"role":"user","content":"q"},{"role":"assistant","content":")" + answer +
@@ -166,6 +182,15 @@ TEST(Render, AnswersWithAnotherHeaderThanThePromptAreRefused) {
   ASSERT_FALSE(example.ok());
   EXPECT_EQ(example.error().code, ErrorCode::unsupported);
   EXPECT_EQ(example.error().subject, "messages[3]");
+}
+
+TEST(Render, SharedWhiteSpaceIsNoSharedHeader) {
+  const auto example = render(
+      "{% for m in messages %}{{ '\n  ' + m.role + ': ' + m.content }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '\nassistant: ' }}{% endif %}",
+      kTwoTurns);
+  ASSERT_FALSE(example.ok());
+  EXPECT_EQ(example.error().code, ErrorCode::unsupported);
 }
 
 TEST(Render, TheTemplatesRefusalIsTheRowsError) {

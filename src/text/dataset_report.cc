@@ -30,8 +30,9 @@ int64_t spans_without_end(const TokenizedExample& example, const Tokenizer& toke
 }
 
 void count_special(const TokenizedExample& example, const SpecialTokens& special, DataReport& report) {
-  const auto begins = special.bos ? std::count(example.ids.begin(), example.ids.end(), *special.bos) : 0;
-  ++report.begin_tokens[static_cast<size_t>(std::min<int64_t>(begins, 2))];
+  size_t begins = 0;
+  while (begins < 2 && begins < example.ids.size() && example.ids[begins] == special.bos) ++begins;
+  ++report.begin_tokens[begins];
   for (size_t t = 1; t < example.labels.size(); ++t) {
     report.end_tokens_trained += std::count(special.eos.begin(), special.eos.end(), example.labels[t]);
   }
@@ -151,7 +152,7 @@ std::string warnings_text(const DataReport& report) {
   warn(report.prompt_differs,
        "rows whose prompt a server would end in another way than the training text does");
   warn(report.reasonings - report.reasonings_rendered, "messages whose reasoning the template drops");
-  warn(report.begin_tokens[2], "rows hold more than one begin-of-sequence token");
+  warn(report.begin_tokens[2], "rows begin with more than one begin-of-sequence token");
   return out;
 }
 
@@ -198,6 +199,7 @@ Result<DataReport> report_dataset(const Dataset& dataset, const StreamSettings& 
   report.format = dataset.format();
   report.rows = rows;
   report.part_rows = part_rows;
+  report.max_tokens = settings.rows.tokens.max_tokens;
   for (Tally& tally : tallies) {
     if (tally.error) return std::move(*tally.error);
     merge(report, std::move(tally.report));
@@ -218,16 +220,18 @@ std::string report_text(const DataReport& report, const TrainedMarks& marks) {
   std::string out = fmt::format("{}: {}, {} rows of format '{}'; {} in this part, {} read\n", report.path,
                                 file_kind_name(report.kind), report.rows, row_format_name(report.format),
                                 report.part_rows, report.scanned_rows);
-  out += fmt::format("  usable {} rows, {} tokens, {} trained ({}); longest {} tokens at {}\n", report.usable,
-                     report.tokens, report.trained_tokens, percent(report.trained_tokens, report.tokens),
-                     report.longest_tokens, report.longest_where);
+  out += fmt::format(
+      "  usable {} rows, {} tokens, {} trained ({}); longest {} tokens at {}; limit {} tokens\n",
+      report.usable, report.tokens, report.trained_tokens, percent(report.trained_tokens, report.tokens),
+      report.longest_tokens, report.longest_where, report.max_tokens);
   for (size_t m = 0; m < report.mask_sources.size(); ++m) {
     if (report.mask_sources[m] == 0) continue;
     out += fmt::format("  {} rows: trained text known by {}\n", report.mask_sources[m],
                        mask_source_name(static_cast<MaskSource>(m)));
   }
   out += fmt::format(
-      "  begin-of-sequence tokens a row: none in {} rows, one in {}, more in {}; trained end tokens {}\n",
+      "  begin-of-sequence tokens at the start: none in {} rows, one in {}, more in {}; trained end tokens "
+      "{}\n",
       report.begin_tokens[0], report.begin_tokens[1], report.begin_tokens[2], report.end_tokens_trained);
   out += histogram_text(report) + warnings_text(report);
   for (const ReportExample& example : report.examples) out += example_text(example, marks);

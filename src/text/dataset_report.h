@@ -28,6 +28,7 @@ struct DataReport {
   RowFormat format = RowFormat::text;
   int64_t rows = 0;          // in the file
   int64_t part_rows = 0;     // of those, in the part asked for
+  int64_t max_tokens = 0;    // the limit of a row
   int64_t scanned_rows = 0;  // of those, read for this report
 
   // Of the scanned rows.
@@ -42,7 +43,7 @@ struct DataReport {
   std::string longest_where;  // "path:line"
   // [0] counts empty rows, [b] rows of 2^(b-1) to 2^b - 1 tokens before cutting.
   std::array<int64_t, 33> length_histogram{};
-  std::array<int64_t, 3> begin_tokens{};  // usable rows with 0, 1, 2 or more begin-of-sequence tokens
+  std::array<int64_t, 3> begin_tokens{};  // usable rows that start with 0, 1, 2 or more begin tokens
   int64_t end_tokens_trained = 0;         // end tokens that are trained on
   int64_t answers = 0;
   int64_t answers_rewritten = 0;    // see RenderedExample

@@ -237,6 +237,7 @@ TEST(DataReport, CountsByHand) {
   ASSERT_EQ(report->examples.size(), 3u);
   EXPECT_EQ(report->examples[1].where, "letters.jsonl:2");
   EXPECT_NE(report_text(*report).find("«cc»"), std::string::npos);
+  EXPECT_NE(report_text(*report).find("limit 8 tokens"), std::string::npos);
 }
 
 TEST(DataReport, ThreadsAndSamplesChangeNoCount) {

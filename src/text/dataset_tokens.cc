@@ -1,6 +1,7 @@
 #include "text/dataset_tokens.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,24 +30,24 @@ std::vector<char> trained_flags(const std::vector<TokenSpan>& tokens, const Rend
   return flags;
 }
 
-void untrain_space_after_end(const std::vector<TokenSpan>& tokens, const RenderedExample& rendered,
-                             const Tokenizer& tokenizer, std::vector<char>& flags) {
+// In each answer, what follows a token that ends a generation, and white space after the last special token.
+void untrain_after_end(const std::vector<TokenSpan>& tokens, const RenderedExample& rendered,
+                       const Tokenizer& tokenizer, std::vector<char>& flags) {
   size_t t = 0;
   for (const TextSpan& span : rendered.trained) {
     while (t < tokens.size() && tokens[t].begin < span.begin) ++t;
-    size_t last_special = tokens.size();
-    size_t end = t;
-    for (; end < tokens.size() && tokens[end].begin < span.end; ++end)
-      if (tokenizer.is_special(tokens[end].id)) last_special = end;
-    if (last_special < tokens.size()) {
-      const int64_t from = tokens[last_special].end;
-      if (is_white(std::string_view(rendered.text)
-                       .substr(static_cast<size_t>(from),
-                               static_cast<size_t>(std::max<int64_t>(0, span.end - from)))))
-        std::fill(flags.begin() + static_cast<std::ptrdiff_t>(last_special) + 1,
-                  flags.begin() + static_cast<std::ptrdiff_t>(end), 0);
+    std::optional<size_t> last_special;
+    bool ended = false;
+    for (; t < tokens.size() && tokens[t].begin < span.end; ++t) {
+      if (ended) flags[t] = 0;
+      ended = ended || is_end_token(tokenizer.special(), tokens[t].id);
+      if (tokenizer.is_special(tokens[t].id)) last_special = t;
     }
-    t = end;
+    if (!last_special) continue;
+    const size_t rest = static_cast<size_t>(tokens[*last_special].end);
+    const size_t end = static_cast<size_t>(span.end);
+    if (rest >= end || !is_white(std::string_view(rendered.text).substr(rest, end - rest))) continue;
+    for (size_t after = *last_special + 1; after < t; ++after) flags[after] = 0;
   }
 }
 
@@ -86,7 +87,7 @@ Result<TokenizedRow> tokenize_example(const RenderedExample& rendered, const Tok
   if (rendered.plain()) {
     complete_plain(tokens, flags, rendered, tokenizer.special());
   } else if (rendered.mask != MaskSource::whole_text) {
-    untrain_space_after_end(tokens, rendered, tokenizer, flags);
+    untrain_after_end(tokens, rendered, tokenizer, flags);
   }
 
   TokenizedRow row;

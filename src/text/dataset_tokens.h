@@ -35,9 +35,9 @@ struct TokenizedRow {
 // account of the whole text, never a second encoding of a part.
 //
 // Text from a template is encoded as it stands: its special tokens are those the template wrote, none is
-// added. In an answer, white space after its last special token (the newline some templates write after the
-// end-of-turn token) is not trained on: no server ever asks for it.
-// Plain text gets what the tokenizer adds, and the end-of-sequence token at its end if it has one and the
+// added. In an answer, nothing after a token that ends a generation is trained on, nor white space after its
+// last special token (the newline some templates write after the end-of-turn token): no server ever asks for
+// it. Plain text gets what the tokenizer adds, and the end-of-sequence token at its end if it has one and the
 // text does not end in it; that token is trained on if the last byte is. A text that spells the begin token
 // gets no second one.
 //

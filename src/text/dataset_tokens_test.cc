@@ -79,6 +79,13 @@ TEST(Tokens, WhitespaceInsideAnAnswerStaysTrained) {
             (Ints{kNo, kNo, 103, 6}));
 }
 
+TEST(Tokens, NothingAfterTheEndOfAGenerationIsTrained) {
+  const auto row = tokens(example("q\nok</s><|im_start|>a", {"ok</s><|im_start|>a"}, MaskSource::prefixes),
+                          limit(bytes()));
+  EXPECT_EQ(row.ids, (Ints{87, 6, 103, 2, 3, 71}));
+  EXPECT_EQ(row.labels, (Ints{kNo, kNo, 103, 2, kNo, kNo}));
+}
+
 // T28: the pad token is the end token; each text keeps its one end token, trained on.
 TEST(Tokens, EndTokenIsTrainedThoughItIsThePadToken) {
   ASSERT_EQ(bytes().special().pad, bytes().special().eos.at(0));

@@ -43,13 +43,13 @@ class Encoder {
       return take(piece, scratch_.tokens);
     }
     const WordCache::Key key = WordCache::make_key(piece.bytes, piece.readable_end);
-    if (const WordCache::Entry* entry = scratch_.cache.find(key)) {
+    if (const WordCache::Hit hit = scratch_.cache.find(key); hit.count) {
       if (!sink_.tracked) {
-        sink_.ids.insert(sink_.ids.end(), entry->ids.begin(), entry->ids.begin() + entry->count);
+        for (size_t i = 0; i < hit.count; ++i) sink_.ids.push_back(hit.ids[i]);
         return;
       }
       scratch_.tokens.clear();
-      for (size_t i = 0; i < entry->count; ++i) scratch_.tokens.push_back({entry->ids[i], entry->bytes[i]});
+      for (size_t i = 0; i < hit.count; ++i) scratch_.tokens.push_back({hit.ids[i], hit.bytes[i]});
     } else {
       run_model(piece.bytes);
       scratch_.cache.insert(key, scratch_.tokens);
@@ -90,8 +90,8 @@ void encode_text(const TokenizerParts& parts, std::string_view text, EncodeOptio
                  EncodeScratch& scratch, TokenSink& sink) {
   sink.ids.reserve(text.size() / 3 + 8);
   Encoder(parts, scratch, sink).text(text, options.parse_special);
-  postprocess(
-      parts.postprocessor, options.add_special, [&](int32_t id) { return parts.text(id); }, sink);
+  const auto token = [&](int32_t id) { return parts.added.by_id(id) ? std::string_view() : parts.text(id); };
+  postprocess(parts.postprocessor, options.add_special, text, token, sink);
 }
 
 }  // namespace tenon

@@ -21,6 +21,7 @@ struct Apply {
   }
 
   Changed operator()(const NormaliseReplace& step) const {
+    if (step.pattern.is_literal() && !tracked) return replace_literal(step);
     Rewriter out(text, tracked);
     bool any = false;
     // New text stands for the last character it replaces or, where it replaces none, for the one before.
@@ -31,6 +32,21 @@ struct Apply {
     });
     if (!any) return {};
     return out.take();
+  }
+
+  Changed replace_literal(const NormaliseReplace& step) const {
+    const std::string& from = step.pattern.source();
+    size_t at = from.empty() ? std::string_view::npos : text.bytes.find(from);
+    if (at == std::string_view::npos) return {};
+    AlignedText out;
+    out.bytes.reserve(text.bytes.size() + text.bytes.size() / 2);
+    size_t done = 0;
+    for (; at != std::string_view::npos; at = text.bytes.find(from, done)) {
+      out.bytes.append(text.bytes, done, at - done).append(step.content);
+      done = at + from.size();
+    }
+    out.bytes.append(text.bytes, done);
+    return out;
   }
 
   Changed operator()(const NormalisePrepend& step) const {

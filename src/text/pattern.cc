@@ -15,42 +15,93 @@ namespace {
 constexpr std::string_view kSpaceSet =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 
-// Oniguruma's meaning in PCRE2's syntax: \s and \S by set, \h as a hexadecimal digit, \uHHHH as \x{HHHH}.
-std::string translate(std::string_view expression) {
-  std::string out;
-  int set_depth = 0;
-  for (size_t i = 0; i < expression.size(); ++i) {
-    const char c = expression[i];
-    if (c != '\\' || i + 1 == expression.size()) {
-      if (c == '[' && set_depth == 0) {
-        set_depth = 1;
-        // A bracket right after the opening is a literal.
-        out.push_back(c);
-        if (i + 1 < expression.size() && expression[i + 1] == '^') out.push_back(expression[++i]);
-        if (i + 1 < expression.size() && expression[i + 1] == ']') out.push_back(expression[++i]);
-        continue;
+constexpr std::string_view kWordSet = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})";
+
+// Puts Oniguruma's meaning into PCRE2's syntax: \s, \w and their opposites by set, \h as a hexadecimal digit,
+// \uHHHH as \x{HHHH}. Sets inside sets and && have no counterpart.
+class Translator {
+ public:
+  explicit Translator(std::string_view expression) : in_(expression) {}
+
+  Result<std::string> run() {
+    while (at_ < in_.size()) {
+      const char c = in_[at_];
+      if (c == '\\' && at_ + 1 < in_.size()) {
+        RETURN_IF_ERROR(escape());
+      } else if (in_set_) {
+        RETURN_IF_ERROR(set_character(c));
+      } else {
+        out_.push_back(c);
+        ++at_;
+        if (c == '[') open_set();
       }
-      if (c == ']' && set_depth > 0) set_depth = 0;
-      out.push_back(c);
-      continue;
     }
-    const char kind = expression[++i];
-    if (kind == 's') {
-      out += set_depth ? std::string(kSpaceSet) : fmt::format("[{}]", kSpaceSet);
-    } else if (kind == 'S' && !set_depth) {
-      out += fmt::format("[^{}]", kSpaceSet);
-    } else if (kind == 'h') {
-      out += set_depth ? "0-9a-fA-F" : "[0-9a-fA-F]";
-    } else if (kind == 'u' && i + 4 < expression.size()) {
-      out += fmt::format("\\x{{{}}}", expression.substr(i + 1, 4));
-      i += 4;
+    return std::move(out_);
+  }
+
+ private:
+  void open_set() {
+    in_set_ = true;
+    if (at_ < in_.size() && in_[at_] == '^') out_.push_back(in_[at_++]);
+    // A bracket right after the opening is a literal.
+    if (at_ < in_.size() && in_[at_] == ']') out_.push_back(in_[at_++]);
+  }
+
+  Status set_character(char c) {
+    if (c == '[' && in_.substr(at_).starts_with("[:")) {
+      const size_t end = std::min(in_.find(":]", at_), in_.size() - 2);
+      out_.append(in_.substr(at_, end + 2 - at_));
+      at_ = end + 2;
+      return {};
+    }
+    if (c == '[' || in_.substr(at_).starts_with("&&")) {
+      return unsupported("regular expression has a set inside a set", std::string(in_));
+    }
+    if (c == ']') in_set_ = false;
+    out_.push_back(c);
+    ++at_;
+    return {};
+  }
+
+  void put_set(std::string_view set, bool negated) {
+    if (in_set_) {
+      out_.append(set);
     } else {
-      out.push_back('\\');
-      out.push_back(kind);
+      out_.append(negated ? "[^" : "[").append(set).append("]");
     }
   }
-  return out;
-}
+
+  Status escape() {
+    const char kind = in_[at_ + 1];
+    at_ += 2;
+    if (in_set_ && kind == 'W') {
+      return unsupported("regular expression has \\W inside a set", std::string(in_));
+    }
+    if (in_set_ && kind == 'S') {
+      out_ += "\\S\\x{180e}";  // the one character that only PCRE2 takes for a space
+      return {};
+    }
+    if (kind == 's' || kind == 'S') {
+      put_set(kSpaceSet, kind == 'S');
+    } else if (kind == 'w' || kind == 'W') {
+      put_set(kWordSet, kind == 'W');
+    } else if (kind == 'h') {
+      put_set("0-9a-fA-F", false);
+    } else if (kind == 'u' && at_ + 4 <= in_.size()) {
+      out_ += fmt::format("\\x{{{}}}", in_.substr(at_, 4));
+      at_ += 4;
+    } else {
+      out_.push_back('\\');
+      out_.push_back(kind);
+    }
+    return {};
+  }
+
+  std::string_view in_;
+  size_t at_ = 0;
+  bool in_set_ = false;
+  std::string out_;
+};
 
 // Text with U+FFFD for each invalid byte, and the way back.
 struct Repaired {
@@ -130,13 +181,13 @@ Result<Pattern> Pattern::regex(std::string expression) {
 }
 
 Result<Pattern> Pattern::regex_by_pcre2(std::string expression) {
-  const std::string translated = translate(expression);
+  ASSIGN_OR_RETURN(const std::string translated, Translator(expression).run());
   int error = 0;
   PCRE2_SIZE at = 0;
   Pattern pattern;
   pattern.compiled_ = std::make_unique<Compiled>();
   pattern.compiled_->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                                          PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr);
+                                          PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &at, nullptr);
   if (!pattern.compiled_->code) {
     char message[256];
     pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);

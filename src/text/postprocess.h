@@ -25,8 +25,9 @@ struct PostprocessTrim {
 using PostprocessStep = std::variant<PostprocessTemplate, PostprocessTrim>;
 using Postprocessor = std::vector<PostprocessStep>;
 
-// `token` gives the text of an id.
-void postprocess(const Postprocessor& steps, bool add_special, FunctionRef<std::string_view(int32_t)> token,
-                 TokenSink& tokens);
+// `input` is the text encoded. `token` gives the text of an id; empty for added tokens, whose text is what
+// they matched.
+void postprocess(const Postprocessor& steps, bool add_special, std::string_view input,
+                 FunctionRef<std::string_view(int32_t)> token, TokenSink& tokens);
 
 }  // namespace tenon

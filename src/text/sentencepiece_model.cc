@@ -1,8 +1,9 @@
 // Reads the fields of sentencepiece_model.proto that decide on tokens. Protobuf wire format: a key (field
 // number and wire type) as a varint, then the value.
+#include <fmt/format.h>
+
 #include <cstring>
 
-#include "fmt/format.h"
 #include "text/sentencepiece.h"
 
 namespace tenon {

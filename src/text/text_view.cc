@@ -61,6 +61,12 @@ void Rewriter::keep(size_t begin, size_t end) {
     return;
   }
   while (begin < end) {
+    const auto at = from_.base + static_cast<int64_t>(begin);
+    if (static_cast<unsigned char>(from_.bytes[begin]) < 0x80) {
+      out_.origin.push_back({at, at + 1});
+      ++begin;
+      continue;
+    }
     const Origin whole = origin_at(from_, begin);
     const size_t stop = std::min(end, static_cast<size_t>(whole.end - from_.base));
     out_.origin.insert(out_.origin.end(), stop - begin, whole);

@@ -125,6 +125,11 @@ bool config_decides_specials(const Json& config) {
 
 }  // namespace
 
+Result<std::string> read_tokenizer_class(const std::string& folder) {
+  ASSIGN_OR_RETURN(const Json config, read_object(folder, "tokenizer_config.json"));
+  return token_text(config, "tokenizer_class");
+}
+
 Status read_extra_tokens(const std::string& folder, TokenizerParts& parts) {
   ASSIGN_OR_RETURN(const Json config, read_object(folder, "tokenizer_config.json"));
   const auto decoder = config.find("added_tokens_decoder");

@@ -12,6 +12,9 @@ namespace tenon {
 // Tokens that only the files in `folder` define: to be called before finish_parts(). Errors: bad_file.
 Status read_extra_tokens(const std::string& folder, TokenizerParts& parts);
 
+// "tokenizer_class" of tokenizer_config.json; empty where it does not say. Errors: bad_file.
+Result<std::string> read_tokenizer_class(const std::string& folder);
+
 // Fills parts.special from the files in `folder`, and lets tokenizer_config.json decide on BOS and EOS where
 // transformers does. To be called after the model and added tokens are there. Errors: bad_file.
 Status read_special_tokens(const std::string& folder, TokenizerParts& parts);

@@ -8,6 +8,7 @@
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_gguf.h"
 #include "text/tokenizer_json.h"
+#include "text/tokenizer_plain.h"
 
 namespace tenon {
 namespace {
@@ -28,8 +29,9 @@ Result<Parts> read_gguf_parts(const std::string& path) {
   return read_tokenizer_gguf(file.bytes(), path);
 }
 
-Result<Parts> read_sentencepiece_parts(const std::string& path) {
+Result<Parts> read_model_parts(const std::string& path) {
   ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  if (looks_like_tiktoken(text_of(file))) return read_tiktoken(text_of(file), path);
   auto parts = std::make_unique<TokenizerParts>();
   const auto read = [&]() -> Status {
     ASSIGN_OR_RETURN(const SentencePieceModel model, parse_sentencepiece(text_of(file)));
@@ -41,9 +43,23 @@ Result<Parts> read_sentencepiece_parts(const std::string& path) {
   return parts;
 }
 
+Result<Parts> read_tekken_parts(const std::string& path) {
+  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  return read_tekken(text_of(file), path);
+}
+
+Result<Parts> read_vocab_parts(const std::string& path) {
+  const std::string folder = parent_folder(path);
+  ASSIGN_OR_RETURN(const MappedFile vocab, MappedFile::open(path));
+  ASSIGN_OR_RETURN(const MappedFile merges, MappedFile::open(join_path(folder, "merges.txt")));
+  ASSIGN_OR_RETURN(const std::string tokenizer_class, read_tokenizer_class(folder));
+  return read_vocab_and_merges(text_of(vocab), text_of(merges), tokenizer_class, path);
+}
+
 // The file of a model folder that holds the tokenizer, best first.
 Result<std::string> find_in_folder(const std::string& folder) {
-  constexpr std::array kNames = {"tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json"};
+  constexpr std::array kNames = {"tokenizer.json", "tokenizer.model", "spiece.model",
+                                 "tekken.json",    "tiktoken.model",  "vocab.json"};
   for (const char* name : kNames) {
     const std::string path = join_path(folder, name);
     if (is_file(path)) return path;
@@ -59,9 +75,11 @@ Result<std::string> find_in_folder(const std::string& folder) {
 }
 
 Result<Parts> read_parts(const std::string& path) {
+  if (path.ends_with("vocab.json")) return read_vocab_parts(path);
+  if (path.ends_with("tekken.json")) return read_tekken_parts(path);
   if (path.ends_with(".json")) return read_json_file_parts(path);
   if (path.ends_with(".gguf")) return read_gguf_parts(path);
-  if (path.ends_with(".model")) return read_sentencepiece_parts(path);
+  if (path.ends_with(".model") || path.ends_with(".tiktoken")) return read_model_parts(path);
   return unsupported("not a tokenizer file of a known kind", path,
                      "expected tokenizer.json, *.model, *.tiktoken or *.gguf");
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "io/gguf.h"
+#include "text/bpe_merges.h"
 #include "text/sentencepiece.h"
 #include "text/tokenizer_config.h"
 
@@ -102,25 +103,17 @@ void add_vocabulary(const Metadata& data, TokenizerParts& parts) {
 Status read_merges(const Metadata& data, const Vocabulary& vocabulary, BpeModel& bpe) {
   ASSIGN_OR_RETURN(const std::vector<std::string_view> merges, data.file.strings(key("merges")));
   bpe.merges.reserve(merges.size());
-  std::string merged;
-  uint32_t rank = 0;
+  MergeWriter writer(vocabulary, {}, bpe.merges);
   for (std::string_view line : merges) {
     // A token may itself begin with a space.
     const size_t space = line.find(' ', 1);
     if (space == std::string_view::npos) {
-      return bad_file(fmt::format("merge {} is not two tokens with a space between", rank), key("merges"));
-    }
-    const std::string_view left = line.substr(0, space);
-    const std::string_view right = line.substr(space + 1);
-    merged.assign(left).append(right);
-    const int32_t ids[] = {vocabulary.find(left), vocabulary.find(right), vocabulary.find(merged)};
-    if (ids[0] < 0 || ids[1] < 0 || ids[2] < 0) {
-      return bad_file(fmt::format("merge \"{}\" needs a token that is not in the vocabulary", line),
+      return bad_file(fmt::format("merge \"{}\" is not two tokens with a space between", line),
                       key("merges"));
     }
-    bpe.merges.add(ids[0], ids[1], rank++, ids[2]);
+    RETURN_IF_ERROR(writer.add(line.substr(0, space), line.substr(space + 1)));
   }
-  return {};
+  return writer.flush();
 }
 
 Status read_byte_level_bpe(const Metadata& data, TokenizerParts& parts) {

@@ -3,6 +3,8 @@
 namespace tenon {
 namespace {
 
+constexpr size_t kMaxSteps = 64;
+
 Status read_stages(JsonValue root, TokenizerParts& parts) {
   const auto model = json_member(root, "model");
   if (!model) return bad_file("no \"model\"", {}, "is this a tokenizer.json of the tokenizers library?");
@@ -22,6 +24,11 @@ Status read_stages(JsonValue root, TokenizerParts& parts) {
     RETURN_IF_ERROR(read_json_decoder(*stage, parts.decoder));
   } else {
     parts.decoder.emplace_back(DecodeJoin{});
+  }
+  // Steps run one inside the other.
+  for (const size_t count : {parts.normaliser.size(), parts.pretokeniser.size(), parts.decoder.size()}) {
+    if (count > kMaxSteps)
+      return unsupported(fmt::format("a stage has {} steps, more than {}", count, kMaxSteps));
   }
   return {};
 }

@@ -8,6 +8,7 @@
 namespace tenon {
 
 Status read_json_model(JsonValue model, TokenizerParts& parts);
+Status read_json_vocabulary(JsonValue vocab, Vocabulary& vocabulary);
 Status read_json_added_tokens(JsonValue tokens, TokenizerParts& parts);
 Status read_json_normaliser(JsonValue element, Normaliser& steps);
 Status read_json_pretokeniser(JsonValue element, Pretokeniser& steps);

@@ -1,6 +1,6 @@
 // The "model" of a tokenizer.json: vocabulary, merges, scores.
-#include <cmath>
 
+#include "text/bpe_merges.h"
 #include "text/tokenizer_json.h"
 
 namespace tenon {
@@ -16,26 +16,8 @@ Result<int32_t> unknown_id(JsonValue model, const Vocabulary& vocabulary) {
 
 Status read_vocabulary(JsonValue model, Vocabulary& vocabulary) {
   const auto vocab = json_member(model, "vocab");
-  object entries;
-  if (!vocab || vocab->get(entries)) return bad_file("\"vocab\" of the model is missing or not an object");
-  size_t count = 0;
-  size_t text_bytes = 0;
-  for (const auto& entry : entries) {
-    ++count;
-    text_bytes += entry.key.size();
-  }
-  vocabulary.reserve(count, text_bytes);
-  for (const auto& entry : entries) {
-    int64_t id = -1;
-    if (entry.value.get(id) || id < 0 || id > kMaxTokenId) {
-      return bad_file(fmt::format("token \"{}\" has no usable id", entry.key));
-    }
-    if (!vocabulary.add(entry.key, static_cast<int32_t>(id))) {
-      return bad_file(fmt::format("two tokens have the id {}", id), {},
-                      "one of them is \"" + std::string(entry.key) + "\"");
-    }
-  }
-  return {};
+  if (!vocab) return bad_file("the model has no \"vocab\"");
+  return read_json_vocabulary(*vocab, vocabulary);
 }
 
 Result<bool> split_merge(JsonValue element, std::string_view& left, std::string_view& right) {
@@ -61,26 +43,16 @@ Status read_merges(JsonValue model, const Vocabulary& vocabulary, BpeModel& bpe)
   const auto merges = json_member(model, "merges");
   array list;
   if (!merges || merges->get(list)) return bad_file("\"merges\" of the model is missing or not a list");
-  bpe.merges.reserve(list.size() < 0xffffff ? list.size() : static_cast<size_t>(0xffffff));
-  uint32_t rank = 0;
-  std::string merged;
+  size_t count = 0;
+  for ([[maybe_unused]] JsonValue element : list) ++count;
+  bpe.merges.reserve(count);
+  MergeWriter writer(vocabulary, bpe.prefix, bpe.merges);
   for (JsonValue element : list) {
     std::string_view left, right;
     ASSIGN_OR_RETURN(const bool is_merge, split_merge(element, left, right));
-    if (!is_merge) continue;
-    const std::string_view tail = right.substr(std::min(bpe.prefix.size(), right.size()));
-    merged.assign(left).append(tail);
-    const int32_t left_id = vocabulary.find(left);
-    const int32_t right_id = vocabulary.find(right);
-    const int32_t id = vocabulary.find(merged);
-    if (left_id < 0 || right_id < 0 || id < 0) {
-      const std::string_view missing = left_id < 0 ? left : right_id < 0 ? right : std::string_view(merged);
-      return bad_file(
-          fmt::format("merge {} needs the token \"{}\", which is not in the vocabulary", rank, missing));
-    }
-    bpe.merges.add(left_id, right_id, rank++, id);
+    if (is_merge) RETURN_IF_ERROR(writer.add(left, right));
   }
-  return {};
+  return writer.flush();
 }
 
 Status read_bpe(JsonValue model, TokenizerParts& parts) {
@@ -153,6 +125,29 @@ std::string guess_type(JsonValue model) {
 }
 
 }  // namespace
+
+Status read_json_vocabulary(JsonValue vocab, Vocabulary& vocabulary) {
+  object entries;
+  if (vocab.get(entries)) return bad_file("the vocabulary is not an object of tokens and ids");
+  size_t count = 0;
+  size_t text_bytes = 0;
+  for (const auto& entry : entries) {
+    ++count;
+    text_bytes += entry.key.size();
+  }
+  vocabulary.reserve(count, text_bytes);
+  for (const auto& entry : entries) {
+    int64_t id = -1;
+    if (entry.value.get(id) || id < 0 || id > kMaxTokenId) {
+      return bad_file(fmt::format("token \"{}\" has no usable id", entry.key));
+    }
+    if (!vocabulary.add(entry.key, static_cast<int32_t>(id))) {
+      return bad_file(fmt::format("two tokens have the id {}", id), {},
+                      "one of them is \"" + std::string(entry.key) + "\"");
+    }
+  }
+  return {};
+}
 
 Status read_json_model(JsonValue model, TokenizerParts& parts) {
   std::string type = json_type(model);

@@ -33,11 +33,13 @@ void finish_parts(TokenizerParts& parts) {
   for (const AddedToken& token : parts.added.all()) size = std::max(size, token.id + 1);
   parts.texts.assign(static_cast<size_t>(size), {});
   parts.specials.assign(static_cast<size_t>(size), false);
+  parts.is_added.assign(static_cast<size_t>(size), false);
   for (int32_t id = 0; id < size; ++id) {
     const AddedToken* added = parts.added.by_id(id);
     parts.texts[static_cast<size_t>(id)] =
         added ? std::string_view(added->content) : parts.vocabulary.text(id);
     parts.specials[static_cast<size_t>(id)] = added && added->special;
+    parts.is_added[static_cast<size_t>(id)] = added != nullptr;
   }
 }
 

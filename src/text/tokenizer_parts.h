@@ -31,9 +31,10 @@ struct TokenizerParts {
   Decoder decoder;
   SpecialTokens special;
 
-  // Set by finish_parts(), by id: the text, and whether it is special.
+  // Set by finish_parts(), by id: the text, whether it is special, whether it is an added token.
   std::vector<std::string_view> texts;
   std::vector<bool> specials;
+  std::vector<bool> is_added;
 
   int32_t find(std::string_view token) const {
     const int32_t id = added.find(token);

@@ -2,7 +2,9 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 
 namespace tenon {
@@ -63,9 +65,22 @@ CharClass category_class(utf8proc_category_t category) {
   }
 }
 
+// What is newer than utf8proc's tables may be.
+struct RecentRange {
+  uint32_t first, last;
+  utf8proc_category_t category;
+};
+constexpr RecentRange kRecent[] = {
+#include "text/unicode_recent.inc"
+};
+
 CharClass make_class(uint32_t c) {
-  CharClass out = category_class(utf8proc_category(static_cast<utf8proc_int32_t>(c)));
-  if (utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class) out |= kReordered;
+  const auto recent =
+      std::lower_bound(std::begin(kRecent), std::end(kRecent), c,
+                       [](const RecentRange& range, uint32_t value) { return range.last < value; });
+  const bool is_recent = recent != std::end(kRecent) && recent->first <= c;
+  CharClass out =
+      category_class(is_recent ? recent->category : utf8proc_category(static_cast<utf8proc_int32_t>(c)));
   if (is_white_space(c)) out |= kSpace;
   if (c == '\r' || c == '\n') out |= kNewline;
   if (is_word_extra(c)) out |= kWord;

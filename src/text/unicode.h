@@ -1,6 +1,7 @@
 // UTF-8 and the character classes tokenizers ask about. Classes follow Unicode's general categories
-// (utf8proc); `space` is the property White_Space. Text may hold invalid bytes anywhere: each one counts as
-// one character with the class of U+FFFD and the value kInvalidByte + byte.
+// (utf8proc's, and Unicode 16 where that is newer); `space` is the property White_Space. Text may hold
+// invalid bytes anywhere: each one counts as one character with the class of U+FFFD and the value
+// kInvalidByte + byte.
 #pragma once
 
 #include <array>
@@ -27,7 +28,6 @@ inline constexpr CharClass kOther = 512;         // C
 inline constexpr CharClass kWord = 1024;         // \w of UTS 18: Alphabetic, M, Nd, Pc, Join_Control
 inline constexpr CharClass kAsciiLetter = 2048;  // A-Z a-z
 inline constexpr CharClass kNonspacing = 4096;   // Mn
-inline constexpr CharClass kReordered = 8192;    // canonical combining class not 0
 
 inline constexpr uint32_t kInvalidByte = 0x110000;
 

@@ -1,9 +1,10 @@
 #include "text/unigram.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
-#include "fmt/format.h"
 #include "text/unicode.h"
 
 namespace tenon {

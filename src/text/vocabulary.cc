@@ -13,7 +13,7 @@ void Vocabulary::reserve(size_t tokens, size_t text_bytes) {
 void Vocabulary::grow(size_t capacity) {
   if (capacity <= slots_.size()) return;
   slots_.assign(capacity, Slot{});
-  mask_ = capacity - 1;
+  shift_ = 64 - std::countr_zero(capacity);
   for (int32_t id = 0; id < size(); ++id) {
     if (has(id)) point(id);
   }
@@ -22,9 +22,11 @@ void Vocabulary::grow(size_t capacity) {
 bool Vocabulary::add(std::string_view text, int32_t id) {
   CHECK(id >= 0 && id <= kMaxTokenId);
   if (has(id)) return false;
-  if ((static_cast<size_t>(count_) + 1) * 2 > slots_.size()) grow(std::bit_ceil(slots_.size() * 2 + 16));
+  CHECK(texts_.size() + text.size() <= UINT32_MAX);
+  if ((static_cast<size_t>(count_) + 1) * 2 > slots_.size()) grow(slots_.size() * 2);
   if (static_cast<size_t>(id) >= spans_.size()) spans_.resize(static_cast<size_t>(id) + 1);
-  spans_[static_cast<size_t>(id)] = {texts_.size(), static_cast<uint32_t>(text.size()), true};
+  spans_[static_cast<size_t>(id)] = {static_cast<uint32_t>(texts_.size()), static_cast<uint32_t>(text.size()),
+                                     true};
   texts_.append(text);
   ++count_;
   point(id);
@@ -37,12 +39,13 @@ void Vocabulary::prefer(int32_t id) {
 
 // Lets the slot of the text of `id` say `id`.
 void Vocabulary::point(int32_t id) {
-  const std::string_view own = text(id);
-  const uint64_t hash = quick_hash(own);
-  const auto tag = static_cast<uint32_t>(hash >> 32);
-  size_t at = hash & mask_;
-  while (slots_[at].id >= 0 && !(slots_[at].tag == tag && text(slots_[at].id) == own)) at = (at + 1) & mask_;
-  slots_[at] = {tag, id};
+  const Probe own = probe(text(id));
+  size_t at = own.at;
+  while (slots_[at].id >= 0 &&
+         !(slots_[at].print == own.print && (is_exact(own.print) || same(slots_[at], own.text)))) {
+    at = (at + 1) & (slots_.size() - 1);
+  }
+  slots_[at] = {own.print, id, spans_[static_cast<size_t>(id)].begin};
 }
 
 }  // namespace tenon

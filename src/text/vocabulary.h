@@ -1,5 +1,5 @@
-// The model's vocabulary: token text <-> id. One buffer for all texts and one flat hash table; a few tens of
-// nanoseconds a lookup. Not added tokens (text/added_tokens.h).
+// The model's vocabulary: token text <-> id. One buffer for all texts and one flat hash table. Not added
+// tokens (text/added_tokens.h).
 #pragma once
 
 #include <bit>
@@ -10,29 +10,6 @@
 #include <vector>
 
 namespace tenon {
-
-// Mixes 8 bytes at a time; for tables in memory only, never stored.
-inline uint64_t quick_hash(std::string_view text) {
-  constexpr uint64_t kMul = 0x9e3779b97f4a7c15ull;
-  uint64_t hash = text.size() * kMul;
-  const char* p = text.data();
-  size_t left = text.size();
-  const auto mix = [&](uint64_t word) {
-    hash = (hash ^ word) * kMul;
-    hash ^= hash >> 32;
-  };
-  for (; left >= 8; p += 8, left -= 8) {
-    uint64_t word;
-    std::memcpy(&word, p, 8);
-    mix(word);
-  }
-  if (left) {
-    uint64_t word = 0;
-    std::memcpy(&word, p, left);
-    mix(word);
-  }
-  return hash;
-}
 
 class Vocabulary {
  public:
@@ -46,14 +23,25 @@ class Vocabulary {
   void prefer(int32_t id);
 
   // -1 where it is no token.
-  int32_t find(std::string_view text) const {
-    if (slots_.empty()) return -1;
-    const uint64_t hash = quick_hash(text);
-    const auto tag = static_cast<uint32_t>(hash >> 32);
-    for (size_t at = hash & mask_;; at = (at + 1) & mask_) {
+  int32_t find(std::string_view text) const { return find(probe(text)); }
+
+  // find() in two halves: what probe() starts to fetch from memory, find() reads. For many look-ups at once.
+  struct Probe {
+    std::string_view text;
+    uint64_t print = 0;
+    size_t at = 0;
+  };
+  Probe probe(std::string_view text) const {
+    const uint64_t print = print_of(text);
+    const size_t at = (print * kMul) >> shift_;
+    __builtin_prefetch(&slots_[at]);
+    return {text, print, at};
+  }
+  int32_t find(const Probe& probe) const {
+    for (size_t at = probe.at;; at = (at + 1) & (slots_.size() - 1)) {
       const Slot& slot = slots_[at];
       if (slot.id < 0) return -1;
-      if (slot.tag == tag && this->text(slot.id) == text) return slot.id;
+      if (slot.print == probe.print && (is_exact(probe.print) || same(slot, probe.text))) return slot.id;
     }
   }
 
@@ -73,23 +61,55 @@ class Vocabulary {
   int32_t count() const { return count_; }
 
  private:
+  static constexpr uint64_t kMul = 0x9e3779b97f4a7c15ull;
+  static constexpr uint64_t kLong = uint64_t{1} << 63;
+
   struct Slot {
-    uint32_t tag = 0;
+    uint64_t print = 0;
     int32_t id = -1;
+    uint32_t begin = 0;  // in texts_
   };
   struct Span {
-    size_t begin = 0;
+    uint32_t begin = 0;
     uint32_t size = 0;
     bool used = false;
   };
 
+  // A text of up to 7 bytes is its own fingerprint, its size in the top byte: most tokens are found in one
+  // cache line. Longer ones are mixed 8 bytes at a time and keep a size of up to 126 in the top byte.
+  static uint64_t print_of(std::string_view text) {
+    uint64_t word = 0;
+    if (text.size() <= 7) {
+      std::memcpy(&word, text.data(), text.size());
+      return word | static_cast<uint64_t>(text.size()) << 56;
+    }
+    uint64_t hash = 0;
+    const char* p = text.data();
+    size_t left = text.size();
+    for (; left > 8; p += 8, left -= 8) {
+      std::memcpy(&word, p, 8);
+      hash = (hash ^ word) * kMul;
+      hash ^= hash >> 32;
+    }
+    std::memcpy(&word, text.data() + text.size() - 8, 8);
+    hash = (hash ^ word) * kMul;
+    hash ^= hash >> 32;
+    const uint64_t size = text.size() < 127 ? text.size() : 127;
+    return (hash & 0x00ffffffffffffffull) | size << 56 | kLong;
+  }
+  static bool is_exact(uint64_t print) { return print < kLong; }
+  bool same(const Slot& slot, std::string_view text) const {
+    return (text.size() < 127 || spans_[static_cast<size_t>(slot.id)].size == text.size()) &&
+           std::memcmp(texts_.data() + slot.begin, text.data(), text.size()) == 0;
+  }
+
   void grow(size_t capacity);
   void point(int32_t id);
 
-  std::string texts_;
+  std::string texts_;  // below 4 GiB
   std::vector<Span> spans_;
-  std::vector<Slot> slots_;
-  size_t mask_ = 0;
+  std::vector<Slot> slots_ = std::vector<Slot>(2);  // a power of two, half of them empty
+  int shift_ = 63;
   int32_t count_ = 0;
 };
 

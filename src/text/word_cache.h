@@ -1,5 +1,6 @@
 // Remembers the tokens of short words: natural text repeats them, and a look-up costs a tenth of a merge.
-// Direct mapped, one cache line an entry, fixed size; an entry is simply replaced. One a thread at a time.
+// Direct mapped, fixed size (768 KiB, to stay in the second-level cache); an entry is simply replaced. One a
+// thread at a time.
 #pragma once
 
 #include <array>
@@ -16,17 +17,14 @@ namespace tenon {
 class WordCache {
  public:
   static constexpr size_t kMaxBytes = 31;
-  static constexpr size_t kMaxTokens = 6;
 
-  struct alignas(64) Entry {
-    std::array<uint64_t, 4> key{};  // the word, zero-padded; its length in the top byte; 0 where unused
-    std::array<int32_t, kMaxTokens> ids{};
-    std::array<uint8_t, kMaxTokens> bytes{};
-    uint8_t count = 0;
+  struct Hit {
+    const int32_t* ids = nullptr;
+    const uint8_t* bytes = nullptr;  // of the word, by token
+    size_t count = 0;
   };
+  // The word, zero-padded, with its length in the last byte of the first two or of all four parts.
   using Key = std::array<uint64_t, 4>;
-
-  WordCache() : entries_(kEntries) {}
 
   // `word` has 1 to kMaxBytes bytes; `readable_end` is where reading past the word must stop.
   static Key make_key(std::string_view word, const char* readable_end) {
@@ -39,20 +37,61 @@ class WordCache {
     } else {
       std::memcpy(key.data(), word.data(), word.size());
     }
-    key[3] |= static_cast<uint64_t>(word.size()) << 56;
+    key[word.size() <= Small::kBytes ? 1 : 3] |= static_cast<uint64_t>(word.size()) << 56;
     return key;
   }
 
-  // The entry of this key, or null.
-  const Entry* find(const Key& key) const {
-    const Entry& entry = entries_[slot_of(key)];
-    return entry.key == key ? &entry : nullptr;
+  // Count 0 where the word is not there; words without tokens are not kept.
+  Hit find(const Key& key) const {
+    return is_small(key) ? look(small_[slot<kSmallBits>(key)], key)
+                         : look(large_[slot<kLargeBits>(key)], key);
   }
 
   void insert(const Key& key, std::span<const ModelToken> tokens) {
-    if (tokens.size() > kMaxTokens) return;
-    Entry& entry = entries_[slot_of(key)];
-    entry.key = key;
+    if (is_small(key)) {
+      put(small_[slot<kSmallBits>(key)], key, tokens);
+    } else {
+      put(large_[slot<kLargeBits>(key)], key, tokens);
+    }
+  }
+
+ private:
+  template <size_t kParts, size_t kTokens>
+  struct alignas(kParts * 16) Entry {
+    static constexpr size_t kBytes = kParts * 8 - 1;
+    std::array<uint64_t, kParts> key{};
+    std::array<int32_t, kTokens> ids{};
+    std::array<uint8_t, kTokens> bytes{};
+    uint8_t count = 0;
+  };
+  using Small = Entry<2, 3>;
+  using Large = Entry<4, 6>;
+  static_assert(sizeof(Small) == 32 && sizeof(Large) == 64);
+  static constexpr int kSmallBits = 14;
+  static constexpr int kLargeBits = 12;
+
+  static bool is_small(const Key& key) { return key[3] >> 56 == 0; }
+
+  template <int kBits>
+  static size_t slot(const Key& key) {
+    uint64_t hash = key[0] * 0x9e3779b97f4a7c15ull ^ key[1] * 0xc2b2ae3d27d4eb4full ^
+                    key[2] * 0x165667b19e3779f9ull ^ key[3] * 0xd6e8feb86659fd93ull;
+    hash ^= hash >> 32;
+    return (hash * 0x9e3779b97f4a7c15ull) >> (64 - kBits);
+  }
+
+  template <typename E>
+  static Hit look(const E& entry, const Key& key) {
+    for (size_t i = 0; i < entry.key.size(); ++i) {
+      if (entry.key[i] != key[i]) return {};
+    }
+    return {entry.ids.data(), entry.bytes.data(), entry.count};
+  }
+
+  template <typename E>
+  static void put(E& entry, const Key& key, std::span<const ModelToken> tokens) {
+    if (tokens.size() > entry.ids.size()) return;
+    std::memcpy(entry.key.data(), key.data(), sizeof entry.key);
     entry.count = static_cast<uint8_t>(tokens.size());
     for (size_t i = 0; i < tokens.size(); ++i) {
       entry.ids[i] = tokens[i].id;
@@ -60,17 +99,8 @@ class WordCache {
     }
   }
 
- private:
-  static constexpr size_t kEntries = size_t{1} << 14;
-
-  static size_t slot_of(const Key& key) {
-    uint64_t hash = key[0] * 0x9e3779b97f4a7c15ull ^ key[1] * 0xc2b2ae3d27d4eb4full ^
-                    key[2] * 0x165667b19e3779f9ull ^ key[3] * 0xd6e8feb86659fd93ull;
-    hash ^= hash >> 32;
-    return (hash * 0x9e3779b97f4a7c15ull) >> (64 - 14);
-  }
-
-  std::vector<Entry> entries_;
+  std::vector<Small> small_ = std::vector<Small>(size_t{1} << kSmallBits);
+  std::vector<Large> large_ = std::vector<Large>(size_t{1} << kLargeBits);
 };
 
 }  // namespace tenon

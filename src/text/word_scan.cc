@@ -188,8 +188,6 @@ const KnownExpression kKnown[] = {
     // Llama 3, OLMo 2, GLM 4, and cl100k itself in tiktoken's two spellings.
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      cl100k(kLetter, 3)},
-    {R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     cl100k(kLetter, 3)},
     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
      cl100k(kLetter, 3)},
     // Qwen 2 and 3, and the later form that keeps marks with letters.
@@ -214,6 +212,10 @@ const KnownExpression kKnown[] = {
 }  // namespace
 
 const std::string_view kGpt2Expression = kKnown[0].expression;
+
+std::span<const KnownExpression> known_expressions() {
+  return kKnown;
+}
 
 const KnownExpression* find_known_expression(std::string_view expression) {
   for (const KnownExpression& known : kKnown) {

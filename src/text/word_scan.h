@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 #include "text/unicode.h"
@@ -48,6 +49,7 @@ struct KnownExpression {
   ScanFunction function = nullptr;  // used instead of `words` where not null
 };
 const KnownExpression* find_known_expression(std::string_view expression);
+std::span<const KnownExpression> known_expressions();
 
 // GPT-2's expression, which the ByteLevel pre-tokeniser uses.
 extern const std::string_view kGpt2Expression;

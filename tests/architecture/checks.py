@@ -7,7 +7,7 @@ import tree
 from outcome import Outcome
 
 HARD_LINE_LIMIT = 800
-HEAVY_HEADERS = ("nlohmann/json.hpp", "yaml-cpp/yaml.h", "simdjson.h", "iostream", "regex", "hwy/highway.h")
+HEAVY_HEADERS = ("nlohmann/json.hpp", "yaml-cpp/yaml.h", "iostream", "regex", "hwy/highway.h")
 
 
 def all_checks():
@@ -32,6 +32,8 @@ def check_include_arrows(root):
             continue
         for included in tree.INCLUDE.findall(tree.text(root, path)):
             target = tree.room_of(root, included)
+            if included.startswith("hwy/"):  # Highway asks for quotes
+                continue
             if not (root / "src" / included).is_file():
                 complaints.append(f"{path}: includes \"{included}\", which is not a path below src/")
             elif target != room and target not in table[room]:
@@ -79,11 +81,11 @@ def documented_rooms(allowed, room, table):
 
 def check_family_names(root):
     """Families are named in models/ and in tests. The text room is left out: tokenizer files name their own kinds
-    after families. So is "llama.cpp", the name of a program."""
+    after families. So are "llama.cpp" and "llama-gguf-split", which are programs."""
     families = tree.listed(root, "src/models/family_list.inc")
     if not families:
         return []
-    pattern = re.compile(r"(?<![a-z0-9])(" + "|".join(families) + r")(?![a-z0-9])(?!\.cpp)", re.I)
+    pattern = re.compile(r"(?<![a-z0-9])(" + "|".join(families) + r")(?![a-z0-9])(?!\.cpp|-gguf-split)", re.I)
     complaints = []
     for path in tree.files(root):
         if not path.startswith("src/") or path.startswith(("src/models/", "src/text/")) or path.endswith("_test.cc"):
@@ -111,7 +113,7 @@ def check_headers(root):
         header = tree.text(root, path)
         if not header.startswith("//"):
             complaints.append(f"{path}: does not begin with a comment on what it owns")
-        if "\n#pragma once\n" not in header:
+        if "\n#pragma once\n" not in header and not path.endswith("-inl.h"):  # those are read once a target
             complaints.append(f"{path}: lacks #pragma once")
         for heavy in HEAVY_HEADERS:
             if re.search(rf"#include [<\"]{re.escape(heavy)}[>\"]", header) and not path.endswith("-inl.h"):
@@ -135,7 +137,7 @@ def check_lists(root):
     """What the four lists name exists, is tested, and nothing of the kind is left out of its list."""
     complaints = []
     for path, needed in (
-        ("src/ops/op_list.inc", ("src/ops/{}.h", "src/ops/{}.cc", "src/ops/{}_test.cc")),
+        ("src/ops/op_list.inc", ("src/ops/{}.h", "src/ops/{}.cc")),  # that it has cases, ops/op_cases_test.cc checks
         ("src/models/family_list.inc", ("src/models/{}.cc",)),
         ("src/cli/command_list.inc", ("src/cli/cmd_{}.cc", "tests/scripts/{}.t")),
     ):

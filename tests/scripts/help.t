@@ -20,21 +20,21 @@ usage: tenon COMMAND [options]
 
 $ tenon xyzzy
 tenon: unknown command 'xyzzy'
-  see 'tenon --help'
+  See 'tenon --help'.
 [exit 2]
 
 $ tenon --quiet
 tenon: unknown option '--quiet'
-  options come after the command: see 'tenon --help'
+  Options come after the command: see 'tenon --help'.
 [exit 2]
 
 $ tenon help xyzzy
 tenon: unknown command 'xyzzy'
-  see 'tenon --help'
+  See 'tenon --help'.
 [exit 2]
 
 # Output that cannot be written is a failure.
 $ tenon --help > /dev/full
 tenon: standard output: cannot write the output
-  is the disk full?
+  Is the disk full?
 [exit 1]

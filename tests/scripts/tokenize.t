@@ -41,19 +41,19 @@ $ tenon tokenize "$TESTS/text/tiny_sentencepiece" --jsonl lines.jsonl
 $ printf '"a"\n{"b": 1}\n' | tenon tokenize "$TESTS/text/tiny_bytes" --jsonl -
 [71]
 tenon: standard input:2: is not a JSON string
-  each line holds one text in quotes, as json.dumps writes it
+  Each line holds one text in quotes, as json.dumps writes it.
 [exit 2]
 
 $ printf '"a"\n"b\n' > cut.jsonl; tenon tokenize "$TESTS/text/tiny_bytes" --jsonl cut.jsonl
 [71]
 tenon: cut.jsonl:2: is not a JSON string
-  each line holds one text in quotes, as json.dumps writes it
+  Each line holds one text in quotes, as json.dumps writes it.
 [exit 2]
 
 # Bad input.
 $ tenon tokenize
 tenon: tokenize: PATH is missing
-  see 'tenon tokenize --help'
+  See 'tenon tokenize --help'.
 [exit 2]
 
 $ tenon tokenize nowhere --text x
@@ -68,7 +68,7 @@ tenon: tokenize: unknown option '--txet'
 
 $ tenon tokenize "$TESTS/text/tiny_bytes" --text
 tenon: --text: needs a value: --text TEXT
-  write --text=VALUE for a value that begins with --
+  Write --text=VALUE for a value that begins with --.
 [exit 2]
 
 $ tenon tokenize "$TESTS/text/tiny_bytes" --text a --file text
@@ -82,7 +82,7 @@ tenon: missing: cannot read: No such file or directory
 
 $ tenon tokenize "$TESTS/text/tiny_bytes" extra --text x
 tenon: tokenize: unexpected argument 'extra'
-  see 'tenon tokenize --help'
+  See 'tenon tokenize --help'.
 [exit 2]
 
 $ echo '{"model": {"type": "Unknown"}}' > tokenizer.json; tenon tokenize tokenizer.json --text x

@@ -87,6 +87,29 @@ void run_all(Elementwise op, const KernelCall& call, float factor) {
                              [&](Range range) { apply_range(op, type.dtype, operands, range, factor); });
 }
 
+template <typename T>
+void add_range(const float* total, const T* x, float* out, Range range) {
+  int64_t i = range.begin;
+  for (; i + static_cast<int64_t>(kLanes) <= range.end; i += kLanes) {
+    store(hn::Add(load(total + i), load(x + i)), out + i);
+  }
+  if (i == range.end) return;
+  const size_t rest = static_cast<size_t>(range.end - i);
+  store_part(hn::Add(load_part(total + i, rest), load_part(x + i, rest)), out + i, rest);
+}
+
+void add_to_total(const KernelCall& call) {
+  const float* total = input_as<float>(call, 0);
+  float* out = output_as<float>(call, 0);
+  call.threads->parallel_for(call.outputs[0].type.elements(), kElementGrain, [&](Range range) {
+    if (call.inputs[1].type.dtype == DType::bf16) {
+      add_range(total, input_as<bf16>(call, 1), out, range);
+    } else {
+      add_range(total, input_as<float>(call, 1), out, range);
+    }
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon
 HWY_AFTER_NAMESPACE();
@@ -95,10 +118,15 @@ HWY_AFTER_NAMESPACE();
 namespace tenon {
 namespace {
 HWY_EXPORT(run_all);
+HWY_EXPORT(add_to_total);
 }  // namespace
 
 void run_elementwise(Elementwise op, const KernelCall& call, float factor) {
   HWY_DYNAMIC_DISPATCH(run_all)(op, call, factor);
+}
+
+void run_accumulate(const KernelCall& call) {
+  HWY_DYNAMIC_DISPATCH(add_to_total)(call);
 }
 
 }  // namespace tenon

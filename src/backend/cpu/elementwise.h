@@ -23,4 +23,7 @@ enum class Elementwise : uint8_t {
 // Runs the op over all elements of the call's tensors, split over its threads.
 void run_elementwise(Elementwise op, const KernelCall& call, float factor = 1.0f);
 
+// total += x for an f32 total and an x of f32 or bf16: the accumulate op.
+void run_accumulate(const KernelCall& call);
+
 }  // namespace tenon

@@ -1,0 +1,41 @@
+// Runs one kernel on one op case in guarded, poisoned buffers and compares it with the fp64 reference on the
+// same rounded inputs. For tests alone.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/threads.h"
+#include "device/kernel.h"
+#include "ops/op_cases.h"
+
+namespace tenon {
+
+using Bytes = std::vector<std::byte>;
+
+// A case with its inputs as bytes, what the reference gives for them, and the tolerance of each output beside
+// the rounding of its dtype.
+struct Prepared {
+  OpCase op_case;
+  std::vector<Type> types;
+  std::vector<Bytes> inputs;
+  ReferenceValues expected;
+  std::vector<double> tolerance;
+};
+
+// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is.
+enum class SecondOperand { rounded, as_is };
+Prepared prepare(const OpCase& op_case, uint64_t seed, SecondOperand second = SecondOperand::rounded);
+
+OpSite site_of(const Prepared& prepared);
+
+// One run with every buffer fresh; `shared` lists outputs that lie in an input's place. Fails the test where
+// the kernel allocates, or writes an input or outside of its outputs and workspace.
+std::vector<Bytes> run_kernel(const KernelDef& kernel, const Prepared& prepared, ThreadPool& threads,
+                              std::span<const Alias> shared);
+
+// Right within the tolerance, the same bits in a second run, and the same bits for each may-alias.
+void check_kernel(const KernelDef& kernel, const Prepared& prepared, ThreadPool& threads);
+
+}  // namespace tenon

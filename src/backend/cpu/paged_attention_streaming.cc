@@ -1,0 +1,383 @@
+// paged_attention: every key and value row is read once for all heads and tokens that share it. Threads take
+// (token group, kv head) in turn, and chunks of positions too where there are few tokens.
+#include "backend/cpu/kernel_support.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/paged_attention_streaming.cc"
+#include "hwy/foreach_target.h"
+//
+#include <cmath>
+#include <limits>
+
+#include "backend/cpu/math-inl.h"
+#include "backend/cpu/paged_attention_sizes.h"
+#include "backend/cpu/simd-inl.h"
+#include "base/check.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon {
+namespace HWY_NAMESPACE {
+
+constexpr int64_t kStep = static_cast<int64_t>(kLanes);
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+enum Input : size_t { kQ, kKeyCache, kValueCache, kPageTable, kStream, kPositions };
+
+// scores[r * kBlockPositions] = q_r · key for kRows rows; each row's sum has one order, whatever kRows is.
+template <int kRows, typename T>
+HWY_INLINE void score_rows(const float* q, int64_t q_stride, const T* key, int64_t dim, float* scores) {
+  VF sums[kRows];
+  for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(DF());
+  int64_t i = 0;
+  for (; i + kStep <= dim; i += kStep) {
+    const VF k = load(key + i);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(load(q + r * q_stride + i), k, sums[r]);
+  }
+  if (i < dim) {
+    const VF k = load_part(key + i, static_cast<size_t>(dim - i));
+    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(load(q + r * q_stride + i), k, sums[r]);
+  }
+  for (int r = 0; r < kRows; ++r) scores[r * kBlockPositions] = sum_of(sums[r]);
+}
+
+// out_r[0 .. kLanes) = factor_r * out_r + sum over positions of p_r * value, for kRows rows.
+template <int kRows, typename T>
+HWY_INLINE void add_values(const float* p, const T* const* values, Range block, int64_t column, size_t lanes,
+                           float* out, int64_t out_stride) {
+  VF sums[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    float* row = out + r * out_stride + column;
+    sums[r] = lanes == kLanes ? load(row) : load_part(row, lanes);
+  }
+  for (int64_t j = block.begin; j < block.end; ++j) {
+    const T* value = values[j] + column;
+    const VF v = lanes == kLanes ? load(value) : load_part(value, lanes);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r)
+      sums[r] = hn::MulAdd(hn::Set(DF(), p[r * kBlockPositions + j]), v, sums[r]);
+  }
+  for (int r = 0; r < kRows; ++r) {
+    float* row = out + r * out_stride + column;
+    if (lanes == kLanes) {
+      store(sums[r], row);
+    } else {
+      store_part(sums[r], row, lanes);
+    }
+  }
+}
+
+// f(rows as a constant, first row) over all rows, four at a time.
+template <typename F>
+HWY_INLINE void each_row_group(int64_t rows, F f) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) f(std::integral_constant<int, 4>(), r);
+  for (; r < rows; ++r) f(std::integral_constant<int, 1>(), r);
+}
+
+// A partial result of a row: largest score, sum of exponentials, then the weighted values.
+HWY_INLINE void clear_partials(float* partials, int64_t rows, int64_t stride) {
+  for (int64_t r = 0; r < rows; ++r) {
+    std::fill(partials + r * stride, partials + (r + 1) * stride, 0.0f);
+    partials[r * stride] = kNothing;
+  }
+}
+
+// Turns visible scores [low, high) of a row into exponentials, the others into zeros, and rescales its
+// partial.
+void update_partial(const AttentionSizes& sizes, float* scores, int64_t low, int64_t high, float* partial) {
+  const DF d;
+  if (low >= high) {
+    std::fill(scores, scores + kBlockPositions, 0.0f);
+    return;
+  }
+  std::fill(scores, scores + low, kNothing);
+  std::fill(scores + high, scores + kBlockPositions, kNothing);
+  if (sizes.softcap > 0) {
+    const VF cap = hn::Set(d, sizes.softcap), inverse = hn::Set(d, 1.0f / sizes.softcap);
+    for (int64_t j = 0; j < kBlockPositions; j += kStep) {
+      const VF v = load(scores + j);
+      store(hn::IfThenElse(hn::Eq(v, hn::Set(d, kNothing)), v, soft_cap(v, cap, inverse)), scores + j);
+    }
+  }
+  VF most = hn::Set(d, partial[0]);
+  for (int64_t j = 0; j < kBlockPositions; j += kStep) most = hn::Max(most, load(scores + j));
+  const float largest = max_of(most);
+  const VF shift = hn::Set(d, largest);
+  VF sum = hn::Zero(d);
+  for (int64_t j = 0; j < kBlockPositions; j += kStep) {
+    const VF p = exp_of(hn::Sub(load(scores + j), shift));
+    sum = hn::Add(sum, p);
+    store(p, scores + j);
+  }
+  if (largest != partial[0]) {
+    const float factor = std::exp(partial[0] - largest);
+    for (int64_t i = 1; i < 2 + sizes.v_head_dim; ++i) partial[i] *= factor;
+    partial[0] = largest;
+  }
+  partial[1] += sum_of(sum);
+}
+
+// Adds a chunk's partial to the total of the chunks before it.
+void merge_partial(const float* partial, int64_t floats, float* total) {
+  if (partial[0] == kNothing) return;
+  const float largest = std::max(partial[0], total[0]);
+  const float old_factor = std::exp(total[0] - largest), new_factor = std::exp(partial[0] - largest);
+  for (int64_t i = 1; i < floats; ++i) total[i] = total[i] * old_factor + partial[i] * new_factor;
+  total[0] = largest;
+}
+
+// Rows (token by token, heads within) of one stream and kv head.
+struct RowSet {
+  int64_t first_token, tokens;
+  int64_t kv_head, head, heads;  // heads [head, head + heads) of each token
+  int64_t stream;
+  int64_t begin, end;  // positions that any row attends to
+
+  int64_t rows() const { return tokens * heads; }
+};
+
+template <typename T>
+class PagedCall {
+ public:
+  PagedCall(const KernelCall& call, const PagedSizes& sizes)
+      : call_(call), sizes_(sizes), a_(sizes.attention) {}
+
+  // Loads the rows' queries and positions; returns the set with its range of positions.
+  RowSet load_rows(RowSet set, const PagedScratch& s) const {
+    const int32_t* positions = input_as<int32_t>(call_, kPositions);
+    set.begin = std::numeric_limits<int64_t>::max();
+    set.end = 0;
+    for (int64_t i = 0; i < set.tokens; ++i) {
+      const int64_t t = set.first_token + i, position = positions[t];
+      CHECK(position >= 0 && position < sizes_.max_pages * sizes_.page_tokens,
+            "a position is outside the page table");
+      for (int64_t h = 0; h < set.heads; ++h) {
+        const int64_t row = i * set.heads + h;
+        s.begins[row] = a_.begin(0, position);
+        s.ends[row] = position + 1;
+        load_query(input_as<T>(call_, kQ) + (t * a_.heads + set.head + h) * a_.head_dim,
+                   s.queries + row * sizes_.padded_dim());
+      }
+      set.begin = std::min(set.begin, a_.begin(0, position));
+      set.end = std::max(set.end, position + 1);
+    }
+    return set;
+  }
+
+  // The rows' partials over positions of one chunk.
+  void attend_chunk(const RowSet& set, int64_t chunk, const PagedScratch& s) const {
+    clear_partials(s.partials, set.rows(), sizes_.partial_floats());
+    const int64_t begin = std::max(set.begin, chunk * kChunkPositions);
+    const int64_t end = std::min(set.end, (chunk + 1) * kChunkPositions);
+    for (int64_t base = begin / kBlockPositions * kBlockPositions; base < end; base += kBlockPositions) {
+      attend_block(set, base, {std::max(begin - base, int64_t{0}), std::min(end - base, kBlockPositions)}, s);
+    }
+  }
+
+  void write_rows(const RowSet& set, const float* totals) const {
+    for (int64_t row = 0; row < set.rows(); ++row) {
+      const int64_t t = set.first_token + row / set.heads, h = set.head + row % set.heads;
+      const float* total = totals + row * sizes_.partial_floats();
+      write_row(total + 2, 1.0f / total[1], output_as<T>(call_, 0) + (t * a_.heads + h) * a_.v_head_dim);
+    }
+  }
+
+ private:
+  void load_query(const T* q, float* out) const {
+    const VF scale = hn::Set(DF(), a_.scale);
+    for (int64_t i = 0; i < sizes_.padded_dim(); i += kStep) {
+      const int64_t rest = a_.head_dim - i;
+      const VF v = rest >= kStep ? load(q + i)
+                   : rest > 0    ? load_part(q + i, static_cast<size_t>(rest))
+                                 : hn::Zero(DF());
+      store(hn::Mul(v, scale), out + i);
+    }
+  }
+
+  void write_row(const float* values, float inverse, T* out) const {
+    const VF factor = hn::Set(DF(), inverse);
+    int64_t i = 0;
+    for (; i + kStep <= a_.v_head_dim; i += kStep) store(hn::Mul(load(values + i), factor), out + i);
+    if (i == a_.v_head_dim) return;
+    const size_t rest = static_cast<size_t>(a_.v_head_dim - i);
+    store_part(hn::Mul(load_part(values + i, rest), factor), out + i, rest);
+  }
+
+  // Where the key and value rows of positions base + block lie.
+  void find_rows(const RowSet& set, int64_t base, Range block, const T** keys, const T** values) const {
+    const int32_t* table = input_as<int32_t>(call_, kPageTable) + set.stream * sizes_.max_pages;
+    for (int64_t j = block.begin; j < block.end; ++j) {
+      const int64_t position = base + j, page = table[position / sizes_.page_tokens];
+      CHECK(page >= 0 && page < sizes_.pages, "a page is outside the cache");
+      const int64_t slot = page * sizes_.page_tokens + position % sizes_.page_tokens;
+      keys[j] = input_as<T>(call_, kKeyCache) + (slot * a_.kv_heads + set.kv_head) * a_.head_dim;
+      values[j] = input_as<T>(call_, kValueCache) + (slot * a_.kv_heads + set.kv_head) * a_.v_head_dim;
+    }
+  }
+
+  void attend_block(const RowSet& set, int64_t base, Range block, const PagedScratch& s) const {
+    const T *keys[kBlockPositions], *values[kBlockPositions];
+    find_rows(set, base, block, keys, values);
+    const int64_t stride = sizes_.padded_dim(), floats = sizes_.partial_floats();
+    each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
+      for (int64_t j = block.begin; j < block.end; ++j) {
+        score_rows<rows()>(s.queries + r * stride, stride, keys[j], a_.head_dim,
+                           s.scores + r * kBlockPositions + j);
+      }
+    });
+    for (int64_t r = 0; r < set.rows(); ++r) {
+      update_partial(a_, s.scores + r * kBlockPositions, std::max<int64_t>(s.begins[r] - base, 0),
+                     std::min(s.ends[r] - base, kBlockPositions), s.partials + r * floats);
+    }
+    for (int64_t column = 0; column < a_.v_head_dim; column += kStep) {
+      const size_t lanes = static_cast<size_t>(std::min(kStep, a_.v_head_dim - column));
+      each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
+        add_values<rows()>(s.scores + r * kBlockPositions, values, block, column, lanes,
+                           s.partials + r * floats + 2, floats);
+      });
+    }
+  }
+
+  const KernelCall& call_;
+  const PagedSizes& sizes_;
+  const AttentionSizes& a_;
+};
+
+// Tokens [first, end) cut where the stream changes; f(first, count, stream) for those that have one.
+template <typename F>
+HWY_INLINE void each_stream(const int32_t* streams, int64_t first, int64_t end, F f) {
+  while (first < end) {
+    int64_t next = first + 1;
+    while (next < end && streams[next] == streams[first]) ++next;
+    if (streams[first] >= 0) f(first, next - first, streams[first]);
+    first = next;
+  }
+}
+
+// Whole tokens: each unit is a group of tokens, a kv head and up to kMostGroup of its heads.
+template <typename T>
+void attend_tokens(const KernelCall& call, const PagedSizes& sizes, int thread, const PagedScratch& s) {
+  const AttentionSizes& a = sizes.attention;
+  const PagedCall<T> paged(call, sizes);
+  const int64_t per_group = a.kv_heads * a.subgroups(), floats = sizes.partial_floats();
+  const int64_t units = ceil_div(a.tokens, kUnitTokens) * per_group;
+  for (int64_t unit = thread; unit < units; unit += call.threads->size()) {
+    const int64_t first = unit / per_group * kUnitTokens, kv_head = unit % per_group / a.subgroups();
+    const int64_t head = unit % a.subgroups() * kMostGroup;
+    each_stream(input_as<int32_t>(call, kStream), first, std::min(first + kUnitTokens, a.tokens),
+                [&](int64_t token, int64_t count, int64_t stream) {
+                  const RowSet set = paged.load_rows({token, count, kv_head, kv_head * a.group() + head,
+                                                      std::min(kMostGroup, a.group() - head), stream, 0, 0},
+                                                     s);
+                  clear_partials(s.totals, set.rows(), floats);
+                  for (int64_t c = set.begin / kChunkPositions; c * kChunkPositions < set.end; ++c) {
+                    paged.attend_chunk(set, c, s);
+                    for (int64_t r = 0; r < set.rows(); ++r) {
+                      merge_partial(s.partials + r * floats, floats, s.totals + r * floats);
+                    }
+                  }
+                  paged.write_rows(set, s.totals);
+                });
+  }
+}
+
+// Single chunks of single tokens; their partials go to the shared part of the workspace.
+template <typename T>
+void attend_chunks(const KernelCall& call, const PagedSizes& sizes, int thread, const PagedScratch& s) {
+  const AttentionSizes& a = sizes.attention;
+  const PagedCall<T> paged(call, sizes);
+  float* shared = reinterpret_cast<float*>(call.workspace.data());
+  const int64_t floats = sizes.partial_floats(), chunks = sizes.chunks();
+  const int64_t per_token = a.kv_heads * a.subgroups() * chunks;
+  for (int64_t unit = thread; unit < a.tokens * per_token; unit += call.threads->size()) {
+    const int64_t t = unit / per_token, chunk = unit % chunks;
+    const int64_t stream = input_as<int32_t>(call, kStream)[t];
+    if (stream < 0) continue;
+    const int64_t kv_head = unit % per_token / chunks / a.subgroups();
+    const int64_t head = unit / chunks % a.subgroups() * kMostGroup;
+    const RowSet set = paged.load_rows(
+        {t, 1, kv_head, kv_head * a.group() + head, std::min(kMostGroup, a.group() - head), stream, 0, 0}, s);
+    paged.attend_chunk(set, chunk, s);
+    for (int64_t r = 0; r < set.rows(); ++r) {
+      float* place = shared + ((t * a.heads + set.head + r) * chunks + chunk) * floats;
+      std::copy_n(s.partials + r * floats, floats, place);
+    }
+  }
+}
+
+template <typename T>
+void merge_chunks(const KernelCall& call, const PagedSizes& sizes, int thread, const PagedScratch& s) {
+  const AttentionSizes& a = sizes.attention;
+  const PagedCall<T> paged(call, sizes);
+  const float* shared = reinterpret_cast<const float*>(call.workspace.data());
+  const int64_t floats = sizes.partial_floats(), chunks = sizes.chunks();
+  for (int64_t row = thread; row < a.tokens * a.heads; row += call.threads->size()) {
+    const int64_t t = row / a.heads;
+    if (input_as<int32_t>(call, kStream)[t] < 0) continue;
+    clear_partials(s.totals, 1, floats);
+    for (int64_t c = 0; c < chunks; ++c)
+      merge_partial(shared + (row * chunks + c) * floats, floats, s.totals);
+    paged.write_rows({t, 1, 0, row % a.heads, 1, 0, 0, 0}, s.totals);
+  }
+}
+
+template <typename T>
+void attend_typed(const KernelCall& call, const PagedSizes& sizes) {
+  const int64_t scratch_bytes = PagedScratch(sizes, nullptr).bytes;
+  const auto scratch_of = [&](int thread) {
+    return PagedScratch(sizes, call.workspace.data() + sizes.shared_bytes() + thread * scratch_bytes);
+  };
+  if (!sizes.split_chunks) {
+    call.threads->run([&](int thread) { attend_tokens<T>(call, sizes, thread, scratch_of(thread)); });
+    return;
+  }
+  call.threads->run([&](int thread) { attend_chunks<T>(call, sizes, thread, scratch_of(thread)); });
+  call.threads->run([&](int thread) { merge_chunks<T>(call, sizes, thread, scratch_of(thread)); });
+}
+
+void attend_paged(const KernelCall& call) {
+  const PagedSizes sizes(*call.attrs, call.inputs[kQ].type.shape, call.inputs[kValueCache].type.shape,
+                         call.inputs[kPageTable].type.shape, call.threads->size());
+  const TensorView& out = call.outputs[0];
+  const int64_t row_bytes = *dtype_bytes(out.type.dtype, sizes.attention.heads * sizes.attention.v_head_dim);
+  const int32_t* streams = input_as<int32_t>(call, kStream);
+  for (int64_t t = 0; t < sizes.attention.tokens; ++t) {
+    CHECK(streams[t] < call.inputs[kPageTable].type.shape[0], "a stream is outside the page table");
+    if (streams[t] < 0) std::fill_n(out.data + t * row_bytes, row_bytes, std::byte{0});
+  }
+  if (out.type.dtype == DType::bf16) return attend_typed<bf16>(call, sizes);
+  attend_typed<float>(call, sizes);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon {
+namespace {
+
+HWY_EXPORT(attend_paged);
+
+int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
+  const PagedSizes sizes(site.attrs, site.inputs[0].shape, site.inputs[2].shape, site.inputs[3].shape,
+                         facts.threads);
+  return sizes.shared_bytes() + PagedScratch(sizes, nullptr).bytes * facts.threads;
+}
+
+}  // namespace
+
+const KernelDef& paged_attention_streaming_kernel() {
+  static constexpr KernelDef def{.op = "paged_attention",
+                                 .name = "paged_attention_streaming",
+                                 .serves = serves_vector_dtypes,
+                                 .workspace_bytes = workspace_bytes,
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(attend_paged)(call);
+                                 }};
+  return def;
+}
+
+}  // namespace tenon
+#endif
