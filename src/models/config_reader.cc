@@ -20,8 +20,27 @@ ConfigReader::ConfigReader(const json& object, std::string subject)
   CHECK(object.is_object());
 }
 
+std::string ConfigReader::name_of(std::string_view key) const {
+  const auto at = aliases_.find(key);
+  return at == aliases_.end() ? std::string(key) : at->second;
+}
+
+void ConfigReader::alias(std::string_view key, std::string_view name) {
+  aliases_.insert_or_assign(std::string(key), std::string(name));
+}
+
+std::vector<std::string> ConfigReader::unread() const {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : object_->items()) {
+    if (!value.is_null() && !read_.contains(key)) out.push_back(key);
+  }
+  return out;
+}
+
 const json* ConfigReader::find(std::string_view key) const {
-  const auto at = object_->find(key);
+  const std::string name = name_of(key);
+  read_.insert(name);
+  const auto at = object_->find(name);
   return at == object_->end() || at->is_null() ? nullptr : &*at;
 }
 
@@ -121,6 +140,11 @@ std::vector<double> ConfigReader::numbers_or_empty(std::string_view key) {
     out.push_back(item.get<double>());
   }
   return out;
+}
+
+bool ConfigReader::is_object(std::string_view key) const {
+  const json* value = find(key);
+  return value && value->is_object();
 }
 
 std::optional<ConfigReader> ConfigReader::object(std::string_view key) {

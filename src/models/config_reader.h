@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,8 @@ class ConfigReader {
   // `object` must outlive the reader; `subject` names the file in errors.
   ConfigReader(const nlohmann::json& object, std::string subject);
 
+  // From now on `key` stands for `name` in the file.
+  void alias(std::string_view key, std::string_view name);
   // Absent keys and nulls are the same thing.
   bool has(std::string_view key) const;
 
@@ -31,6 +35,7 @@ class ConfigReader {
   std::string text_or(std::string_view key, std::string_view otherwise);
   std::vector<std::string> texts_or_empty(std::string_view key);
   std::vector<double> numbers_or_empty(std::string_view key);
+  bool is_object(std::string_view key) const;
   // The object under a key, or nothing. Problems found through it are reported by its own status().
   std::optional<ConfigReader> object(std::string_view key);
 
@@ -38,10 +43,16 @@ class ConfigReader {
   void fail(Error error);
   void require(bool condition, std::string_view key, std::string message);
 
+  // Says that a key is known and needs no reading.
+  void ignore(std::string_view key) const { read_.insert(name_of(key)); }
+  // Keys with a value that nothing asked for.
+  std::vector<std::string> unread() const;
+
   const std::string& subject() const { return subject_; }
   Status status() const;
 
  private:
+  std::string name_of(std::string_view key) const;
   const nlohmann::json* find(std::string_view key) const;
   const nlohmann::json* find_required(std::string_view key);
   void wrong_kind(std::string_view key, std::string_view wanted);
@@ -49,6 +60,8 @@ class ConfigReader {
   const nlohmann::json* object_;
   std::string subject_;
   std::optional<Error> error_;
+  std::map<std::string, std::string, std::less<>> aliases_;
+  mutable std::set<std::string, std::less<>> read_;
 };
 
 }  // namespace tenon

@@ -2,28 +2,52 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace tenon {
 
-#define TENON_FAMILY(name) const Family& name##_family();
+#define TENON_FAMILIES(name) std::span<const Family> name##_families();
 #include "models/family_list.inc"
-#undef TENON_FAMILY
+#undef TENON_FAMILIES
+
+namespace {
+
+// Keys that change no arithmetic of a forward pass, whatever the family: ids, dropouts (all zero when a model
+// is frozen or evaluated), initialisation, caches and records of other programs.
+constexpr std::string_view kHarmless[] = {
+#include "models/harmless_keys.inc"
+};
+
+Status refuse_unread(const ConfigReader& config) {
+  for (const std::string& key : config.unread()) {
+    if (std::find(std::begin(kHarmless), std::end(kHarmless), key) != std::end(kHarmless)) continue;
+    return unsupported(fmt::format("the key '{}' is not known for this architecture", key), config.subject(),
+                       "It may change the arithmetic. Remove it if it does not.");
+  }
+  return {};
+}
+
+}  // namespace
 
 std::span<const Family* const> all_families() {
-  static const std::array families = {
-#define TENON_FAMILY(name) &name##_family(),
+  static const std::vector<const Family*> families = [] {
+    std::vector<const Family*> all;
+#define TENON_FAMILIES(name) \
+  for (const Family& family : name##_families()) all.push_back(&family);
 #include "models/family_list.inc"
-#undef TENON_FAMILY
-  };
+#undef TENON_FAMILIES
+    return all;
+  }();
   return families;
 }
 
 const Family* find_family(std::string_view model_type) {
   for (const Family* family : all_families()) {
     for (std::string_view known : family->model_types) {
-      if (known == model_type) return family;
+      if (!known.empty() && known == model_type) return family;
     }
   }
   return nullptr;
@@ -49,14 +73,16 @@ Result<ModelSpec> read_model_spec(const nlohmann::json& config, std::string subj
   if (!family) {
     std::string known;
     for (const Family* each : all_families()) {
-      for (std::string_view name : each->model_types)
-        known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
+      for (std::string_view name : each->model_types) {
+        if (!name.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
+      }
     }
     return unsupported(fmt::format("the architecture '{}' is not supported", model_type), reader.subject(),
                        fmt::format("Supported: {}.", known));
   }
   ASSIGN_OR_RETURN(ModelSpec spec, family->read(reader));
   RETURN_IF_ERROR(reader.status());
+  RETURN_IF_ERROR(refuse_unread(reader));
   const std::vector<std::string> architectures = reader.texts_or_empty("architectures");
   spec.family = family->name;
   spec.architecture = architectures.empty() ? model_type : architectures[0];

@@ -3,6 +3,7 @@
 // first (models/gguf_config.h), so that a family reads one form only.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -20,12 +21,12 @@ struct GgufLayout {
 
 struct Family {
   std::string_view name;
-  std::span<const std::string_view> model_types;  // config.json's model_type
+  std::array<std::string_view, 4> model_types;  // config.json's model_type; the rest empty
   std::span<const GgufLayout> gguf;
   Result<ModelSpec> (*read)(ConfigReader& config);
 };
 
-std::span<const Family* const> all_families();
+std::span<const Family* const> all_families();  // in the order of family_list.inc
 
 // The family of a model_type, or of a GGUF architecture; null when there is none.
 const Family* find_family(std::string_view model_type);

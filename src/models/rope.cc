@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
+#include <string>
 
 namespace tenon {
 namespace {
@@ -38,38 +41,129 @@ void scale_llama3(ConfigReader& parameters, std::vector<double>& inv_freq) {
   }
 }
 
+// yarn (Peng et al. 2023): fast waves kept, slow ones divided by the factor, a linear ramp between.
+void scale_yarn(ConfigReader& parameters, double theta, int64_t dim, int64_t max_positions, RopeSpec& spec,
+                std::vector<double>& inv_freq) {
+  const double original = static_cast<double>(parameters.positive("original_max_position_embeddings"));
+  const double factor = parameters.number_or("factor", static_cast<double>(max_positions) / original);
+  const double fast = parameters.number_or("beta_fast", 32), slow = parameters.number_or("beta_slow", 1);
+  const double mscale = parameters.number_or("mscale", 0), all = parameters.number_or("mscale_all_dim", 0);
+  const auto amplitude = [&](double weight) {
+    return factor <= 1 ? 1.0 : 0.1 * weight * std::log(factor) + 1;
+  };
+  spec.amplitude = mscale != 0 && all != 0 ? amplitude(mscale) / amplitude(all) : amplitude(1);
+  spec.amplitude = parameters.number_or("attention_factor", spec.amplitude);
+  const auto turning_dim = [&](double rotations) {
+    return static_cast<double>(dim) * std::log(original / (rotations * 2 * std::numbers::pi)) /
+           (2 * std::log(theta));
+  };
+  double low = turning_dim(fast), high = turning_dim(slow);
+  if (parameters.flag_or("truncate", true)) low = std::floor(low), high = std::ceil(high);
+  low = std::max(low, 0.0), high = std::min(high, static_cast<double>(dim - 1));
+  if (low == high) high += 0.001;
+  for (size_t i = 0; i < inv_freq.size(); ++i) {
+    const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    inv_freq[i] = inv_freq[i] / factor * ramp + inv_freq[i] * (1 - ramp);
+  }
+}
+
+// longrope (Ding et al. 2024): one factor a frequency, other ones beyond the original length.
+void scale_longrope(ConfigReader& config, ConfigReader& parameters, int64_t max_positions, RopeSpec& spec,
+                    std::vector<double>& inv_freq) {
+  const int64_t configured = config.positive_or("original_max_position_embeddings", max_positions);
+  const int64_t original = parameters.positive_or("original_max_position_embeddings", configured);
+  const double factor =
+      parameters.number_or("factor", static_cast<double>(max_positions) / static_cast<double>(original));
+  spec.amplitude =
+      factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(original)));
+  spec.amplitude = parameters.number_or("attention_factor", spec.amplitude);
+  const std::vector<double> near = parameters.numbers_or_empty("short_factor");
+  const std::vector<double> far = parameters.numbers_or_empty("long_factor");
+  parameters.require(near.size() == inv_freq.size() && far.size() == inv_freq.size(), "short_factor",
+                     "and long_factor must have one number a frequency");
+  spec.long_from = original;
+  for (size_t i = 0; i < std::min({near.size(), far.size(), inv_freq.size()}); ++i) {
+    spec.long_inv_freq.push_back(static_cast<float>(inv_freq[i] / far[i]));
+    inv_freq[i] /= near[i];
+  }
+}
+
+// The object that holds the rope of a kind of layer; none: the older keys alone.
+std::optional<ConfigReader> rope_parameters(ConfigReader& config, std::string_view layer_type) {
+  std::optional<ConfigReader> parameters = config.object("rope_parameters");
+  if (!parameters) return config.object("rope_scaling");
+  for (const std::string& kind :
+       {std::string(layer_type), std::string("full_attention"), std::string("sliding_attention")}) {
+    if (kind.empty() || !parameters->is_object(kind)) continue;
+    parameters->ignore("full_attention");
+    parameters->ignore("sliding_attention");
+    return parameters->object(kind);
+  }
+  return parameters;
+}
+
 }  // namespace
 
-RopeSpec read_rope(ConfigReader& config, int64_t rotary_dim) {
-  config.require(rotary_dim > 0 && rotary_dim % 2 == 0, "head_dim", "must be even for rotary embedding");
+RopeSpec plain_rope(double theta, int64_t rotary_dim) {
+  RopeSpec spec;
+  const std::vector<double> inv_freq = base_frequencies(theta, rotary_dim);
+  spec.inv_freq.assign(inv_freq.begin(), inv_freq.end());
+  return spec;
+}
+
+double yarn_score_factor(ConfigReader& config) {
+  std::optional<ConfigReader> parameters = rope_parameters(config, "");
+  if (!parameters || !parameters->has("mscale_all_dim")) return 1;
+  const double all = parameters->number("mscale_all_dim"), factor = parameters->number_or("factor", 1);
+  if (all == 0 || factor <= 1) return 1;
+  const double m = 0.1 * all * std::log(factor) + 1;
+  return m * m;
+}
+
+RopeSpec read_rope(ConfigReader& config, const RopeSizes& sizes) {
   double theta = config.number_or("rope_theta", 10000.0);
-  std::optional<ConfigReader> parameters = config.object("rope_parameters");
-  if (!parameters) parameters = config.object("rope_scaling");
+  double rotary = config.number_or("partial_rotary_factor", sizes.rotary);
+  std::optional<ConfigReader> parameters = rope_parameters(config, sizes.layer_type);
   std::string kind = "default";
   if (parameters) {
     theta = parameters->number_or("rope_theta", theta);
+    rotary = parameters->number_or("partial_rotary_factor", rotary);
     kind = parameters->text_or("rope_type", parameters->text_or("type", "default"));
+    parameters->ignore("type");
   }
+  if (sizes.whole) rotary = 1;
+  const int64_t dim = static_cast<int64_t>(static_cast<double>(sizes.head_dim) * rotary);
+  config.require(dim > 0 && dim % 2 == 0, "head_dim", "must be even for rotary embedding");
   config.require(theta > 0, "rope_theta", "must be positive");
-  std::vector<double> inv_freq = base_frequencies(theta, rotary_dim);
+  RopeSpec spec;
+  spec.theta = theta;
+  std::vector<double> inv_freq = base_frequencies(theta, dim);
   if (kind == "linear") {
     const double factor = parameters->number("factor");
     parameters->require(factor > 0, "factor", "must be positive");
     for (double& frequency : inv_freq) frequency /= factor;
+  } else if (kind == "dynamic") {
+    spec.dynamic_factor = parameters->number("factor");
+    spec.long_from = parameters->positive_or("original_max_position_embeddings", sizes.max_positions);
+    parameters->require(spec.long_from > 0 && spec.dynamic_factor > 0, "factor", "has no length to begin at");
   } else if (kind == "llama3") {
     scale_llama3(*parameters, inv_freq);
+  } else if (kind == "yarn") {
+    scale_yarn(*parameters, theta, dim, sizes.max_positions, spec, inv_freq);
+    parameters->ignore("max_position_embeddings");
+  } else if (kind == "longrope" || kind == "su") {
+    scale_longrope(config, *parameters, sizes.max_positions, spec, inv_freq);
   } else if (kind == "factors") {
     const std::vector<double> factors = parameters->numbers_or_empty("factors");
     parameters->require(factors.size() == inv_freq.size(), "factors", "must have one number a frequency");
     for (size_t i = 0; i < factors.size() && i < inv_freq.size(); ++i) inv_freq[i] /= factors[i];
   } else if (kind != "default") {
     config.fail(unsupported(fmt::format("the rope type '{}' is not supported", kind), config.subject(),
-                            "Supported: default, linear, llama3."));
+                            "Supported: default, linear, dynamic, yarn, longrope, llama3."));
   }
   if (parameters) {
     if (const Status status = parameters->status(); !status.ok()) config.fail(status.error());
   }
-  RopeSpec spec;
   spec.inv_freq.assign(inv_freq.begin(), inv_freq.end());
   return spec;
 }

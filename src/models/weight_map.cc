@@ -9,36 +9,13 @@
 
 #include "base/half.h"
 #include "io/dequantise.h"
+#include "ir/builder.h"
 #include "models/family.h"
+#include "models/forward.h"
 #include "models/gguf_names.h"
 
 namespace tenon {
 namespace {
-
-void need_linear(const LinearSpec& linear, std::vector<WeightNeed>& out) {
-  out.push_back({linear.path + ".weight", Shape{linear.out, linear.in}});
-  if (linear.bias) out.push_back({linear.path + ".bias", Shape{linear.out}});
-}
-
-void need_norm(const NormSpec& norm, std::vector<WeightNeed>& out) {
-  if (norm.kind != NormKind::none) out.push_back({norm.path + ".weight", Shape{norm.width}});
-}
-
-struct MixerNeeds {
-  std::vector<WeightNeed>& out;
-  void operator()(const AttentionSpec& a) const {
-    for (const LinearSpec* linear : {&a.q, &a.k, &a.v, &a.o}) need_linear(*linear, out);
-    need_norm(a.q_norm, out);
-    need_norm(a.k_norm, out);
-  }
-};
-
-struct FeedForwardNeeds {
-  std::vector<WeightNeed>& out;
-  void operator()(const GatedMlpSpec& mlp) const {
-    for (const LinearSpec* linear : {&mlp.gate, &mlp.up, &mlp.down}) need_linear(*linear, out);
-  }
-};
 
 // Heads of the rotary projections, whose rows GGUF permutes, by path.
 int64_t rotary_heads(const ModelSpec& spec, std::string_view name) {
@@ -64,25 +41,30 @@ std::string some_of(const std::vector<std::string>& names) {
   return out;
 }
 
-// Source row of a logical row: pairs (2i, 2i + 1) of a head hold rows i and i + head_dim / 2.
-int64_t stored_row(const WeightSource& source, int64_t row) {
-  if (source.transform == LoadTransform::none) return row;
-  const int64_t head_dim = source.shape[0] / source.heads;
-  const int64_t head = row / head_dim;
-  const int64_t within = row % head_dim;
-  const int64_t half = head_dim / 2;
+// A shape as a matrix: the innermost axis is the columns; a vector is one column.
+struct Matrix {
+  int64_t rows, columns;
+};
+
+Matrix as_matrix(const Shape& shape) {
+  if (shape.rank() < 2) return {shape.elements(), 1};
+  return {shape.elements() / shape[-1], shape[-1]};
+}
+
+// Stored row of row i of a block that is not transposed: pairs (2i, 2i + 1) of a head hold rows i and i +
+// head_dim / 2 where GGUF permuted them.
+int64_t stored_row(const SourceBlock& block, int64_t i) {
+  if (block.rope_heads == 0) return block.from_row + i * block.stride;
+  const int64_t head_dim = block.rows / block.rope_heads;
+  const int64_t head = i / head_dim, within = i % head_dim, half = head_dim / 2;
   return head * head_dim + 2 * (within % half) + within / half;
 }
 
-int64_t row_elements(const WeightSource& source) {
-  return source.shape.rank() == 1 ? 1 : source.shape[-1];
-}
-
-Status check_finite(const WeightSource& source, const float* row, int64_t elements, int64_t row_index) {
+Status check_finite(const SourceBlock& block, const float* row, int64_t elements, int64_t row_index) {
   for (int64_t i = 0; i < elements; ++i) {
     if (!std::isfinite(row[i])) {
-      return bad_file(fmt::format("the value at row {}, column {} is not finite", row_index, i),
-                      source.tensor, "The file is damaged or the model was saved after it diverged.");
+      return bad_file(fmt::format("the value at row {}, column {} is not finite", row_index, i), block.tensor,
+                      "The file is damaged or the model was saved after it diverged.");
     }
   }
   return {};
@@ -99,19 +81,125 @@ void narrow(const float* from, DType dtype, std::byte* to, int64_t elements) {
     out[i] = dtype == DType::bf16 ? f32_to_bf16(from[i]) : f32_to_f16(from[i]);
 }
 
+std::string renamed(const ModelSpec& spec, std::string name) {
+  for (const auto& [from, to] : spec.renames) {
+    for (size_t at = name.find(from); at != std::string::npos; at = name.find(from, at + to.size()))
+      name.replace(at, from.size(), to);
+  }
+  return name;
+}
+
+// Where the file keeps a weight, by the specification alone.
+std::vector<StoredBlock> stored_blocks(const ModelSpec& spec, const WeightNeed& need, bool gguf) {
+  const auto cut = spec.stored.find(need.name);
+  if (cut != spec.stored.end()) return cut->second;
+  StoredBlock whole;
+  whole.tensor = gguf ? gguf_tensor_name(need.name) : renamed(spec, need.name);
+  whole.rows = as_matrix(need.shape).rows;
+  whole.columns = as_matrix(need.shape).columns;
+  return {whole};
+}
+
+bool lies_within(const StoredBlock& block, const Shape& shape) {
+  const Matrix stored = as_matrix(shape);
+  const int64_t rows = block.transposed ? block.columns : (block.rows - 1) * block.stride + 1;
+  const int64_t columns = block.transposed ? (block.rows - 1) * block.stride + 1 : block.columns;
+  return block.from_row >= 0 && block.from_column >= 0 && block.from_row + rows <= stored.rows &&
+         block.from_column + columns <= stored.columns;
+}
+
+Error wrong_shape(const Checkpoint& checkpoint, const CheckpointTensor& tensor, const std::string& wanted) {
+  return bad_file(
+      fmt::format("its shape is {}, but the configuration asks for {}", tensor.shape.text(), wanted),
+      fmt::format("{}: {}", checkpoint.path(), tensor.name),
+      "The configuration and the weights are not of the same model.");
+}
+
+// The blocks of one weight, checked against the file; names of missing tensors are added to `missing`.
+Result<WeightSource> find_source(const ModelSpec& spec, const Checkpoint& checkpoint, const WeightNeed& need,
+                                 bool permuted, std::vector<std::string>& missing) {
+  const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
+  WeightSource source{need.name, need.shape, {}, !spec.stored.contains(need.name)};
+  for (const StoredBlock& wanted : stored_blocks(spec, need, gguf)) {
+    const CheckpointTensor* tensor = checkpoint.find(wanted.tensor);
+    if (!tensor) {
+      missing.push_back(wanted.tensor);
+      continue;
+    }
+    if (source.whole && tensor->shape != need.shape)
+      return wrong_shape(checkpoint, *tensor, need.shape.text());
+    if (!lies_within(wanted, tensor->shape)) return wrong_shape(checkpoint, *tensor, "more");
+    if (!can_dequantise(tensor->dtype)) {
+      return bad_file(fmt::format("weights of type {} are not supported", dtype_name(tensor->dtype)),
+                      fmt::format("{}: {}", checkpoint.path(), tensor->name));
+    }
+    SourceBlock block{wanted, tensor->shape, tensor->dtype, 0};
+    if (permuted) block.rope_heads = rotary_heads(spec, need.name);
+    source.blocks.push_back(std::move(block));
+  }
+  return source;
+}
+
+// Rows of a block that are whole rows of the stored tensor and of the weight, in the order of the rows.
+Status load_rows(const Checkpoint& checkpoint, const SourceBlock& block, const Matrix& logical, DType dtype,
+                 std::byte* destination) {
+  const Matrix stored = as_matrix(block.stored_shape);
+  const std::span<const std::byte> bytes = checkpoint.bytes(block.tensor);
+  const bool one_row =
+      stored.columns == 1 && block.stride == 1 && block.rope_heads == 0 && logical.columns == 1;
+  const int64_t rows = one_row ? 1 : block.rows, elements = one_row ? block.rows : block.columns;
+  const int64_t stored_row_bytes = static_cast<int64_t>(bytes.size()) / stored.rows;
+  const int64_t element_bytes = static_cast<int64_t>(*dtype_bytes(dtype, 1024)) / 1024;
+  std::vector<float> row(static_cast<size_t>(one_row ? elements : stored.columns));
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::byte* from = bytes.data() + stored_row(block, r) * stored_row_bytes;
+    if (dtype == block.stored && is_block_quantised(dtype)) {
+      std::memcpy(destination + (block.row + r) * stored_row_bytes, from,
+                  static_cast<size_t>(stored_row_bytes));
+      continue;
+    }
+    const int64_t stored_elements = one_row ? elements : stored.columns;
+    dequantise_row(block.stored, from, row.data(), stored_elements);
+    const float* begin = row.data() + (one_row ? 0 : block.from_column);
+    RETURN_IF_ERROR(check_finite(block, begin, elements, stored_row(block, r)));
+    narrow(begin, dtype, destination + ((block.row + r) * logical.columns + block.column) * element_bytes,
+           elements);
+  }
+  return {};
+}
+
+Status load_transposed(const Checkpoint& checkpoint, const SourceBlock& block, const Matrix& logical,
+                       DType dtype, std::byte* destination) {
+  const Matrix stored = as_matrix(block.stored_shape);
+  const std::span<const std::byte> bytes = checkpoint.bytes(block.tensor);
+  const int64_t stored_row_bytes = static_cast<int64_t>(bytes.size()) / stored.rows;
+  const int64_t element_bytes = static_cast<int64_t>(*dtype_bytes(dtype, 1024)) / 1024;
+  std::vector<float> row(static_cast<size_t>(stored.columns));
+  for (int64_t j = 0; j < block.columns; ++j) {
+    dequantise_row(block.stored, bytes.data() + (block.from_row + j) * stored_row_bytes, row.data(),
+                   stored.columns);
+    RETURN_IF_ERROR(check_finite(block, row.data(), stored.columns, block.from_row + j));
+    for (int64_t i = 0; i < block.rows; ++i) {
+      narrow(&row[static_cast<size_t>(block.from_column + i * block.stride)], dtype,
+             destination + ((block.row + i) * logical.columns + block.column + j) * element_bytes, 1);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<WeightNeed> weights_needed(const ModelSpec& spec) {
+  Program program;
+  Builder builder(program);
+  ForwardOptions options;
+  options.tokens = 1;
+  const ValueId hidden = build_forward(builder, spec, options);
+  build_logits(builder, spec, hidden, 1, options);
   std::vector<WeightNeed> out;
-  out.push_back({spec.embedding_path + ".weight", Shape{spec.vocab, spec.hidden}});
-  for (const BlockSpec& block : spec.blocks) {
-    need_norm(block.mixer_norm, out);
-    std::visit(MixerNeeds{out}, block.mixer);
-    need_norm(block.feed_forward_norm, out);
-    std::visit(FeedForwardNeeds{out}, block.feed_forward);
+  for (const Value& value : program.values) {
+    if (value.role == Role::weight && !value.producer.valid()) out.push_back({value.name, value.type.shape});
   }
-  need_norm(spec.final_norm, out);
-  if (!spec.tied) need_linear(spec.head, out);
   return out;
 }
 
@@ -125,30 +213,13 @@ const WeightSource* WeightMap::find(std::string_view name) const {
 Result<WeightMap> map_weights(const ModelSpec& spec, const Checkpoint& checkpoint) {
   const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
   const GgufLayout* layout = gguf ? find_gguf_layout(spec.architecture) : nullptr;
+  const bool permuted = layout && layout->permuted_rope;
   WeightMap map;
   std::vector<std::string> missing;
-  std::set<std::string_view> used;
+  std::set<std::string, std::less<>> used;
   for (const WeightNeed& need : weights_needed(spec)) {
-    WeightSource source{need.name, gguf ? gguf_tensor_name(need.name) : need.name, need.shape};
-    const CheckpointTensor* tensor = checkpoint.find(source.tensor);
-    if (!tensor) {
-      missing.push_back(source.tensor);
-      continue;
-    }
-    if (tensor->shape != need.shape) {
-      return bad_file(fmt::format("its shape is {}, but the configuration asks for {}", tensor->shape.text(),
-                                  need.shape.text()),
-                      fmt::format("{}: {}", checkpoint.path(), source.tensor),
-                      "The configuration and the weights are not of the same model.");
-    }
-    if (!can_dequantise(tensor->dtype)) {
-      return bad_file(fmt::format("weights of type {} are not supported", dtype_name(tensor->dtype)),
-                      fmt::format("{}: {}", checkpoint.path(), source.tensor));
-    }
-    source.stored = tensor->dtype;
-    if (layout && layout->permuted_rope) source.heads = rotary_heads(spec, need.name);
-    if (source.heads > 0) source.transform = LoadTransform::unpermute_rope;
-    used.insert(tensor->name);
+    ASSIGN_OR_RETURN(WeightSource source, find_source(spec, checkpoint, need, permuted, missing));
+    for (const SourceBlock& block : source.blocks) used.insert(block.tensor);
     map.sources.push_back(std::move(source));
   }
   if (!missing.empty()) {
@@ -170,44 +241,41 @@ Result<WeightMap> map_weights(const ModelSpec& spec, const Checkpoint& checkpoin
 }
 
 bool is_stored_as(const WeightSource& source, DType dtype) {
-  return source.stored == dtype && source.transform == LoadTransform::none;
+  return source.whole && source.stored() == dtype && source.blocks[0].rope_heads == 0;
 }
 
 Status load_weight(const Checkpoint& checkpoint, const WeightSource& source, DType dtype,
                    std::span<std::byte> destination) {
-  const std::span<const std::byte> stored = checkpoint.bytes(source.tensor);
-  const int64_t elements = row_elements(source);
-  const int64_t rows = source.shape.elements() / elements;
-  const int64_t stored_row_bytes = static_cast<int64_t>(stored.size()) / rows;
-  const int64_t row_bytes = static_cast<int64_t>(destination.size()) / rows;
-  if (source.shape.rank() == 1 && source.transform == LoadTransform::none) {  // one long row
-    std::vector<float> values(static_cast<size_t>(rows));
-    dequantise_row(source.stored, stored.data(), values.data(), rows);
-    RETURN_IF_ERROR(check_finite(source, values.data(), rows, 0));
-    narrow(values.data(), dtype, destination.data(), rows);
-    return {};
-  }
-  std::vector<float> row(static_cast<size_t>(elements));
-  for (int64_t r = 0; r < rows; ++r) {
-    const std::byte* from = stored.data() + stored_row(source, r) * stored_row_bytes;
-    std::byte* to = destination.data() + r * row_bytes;
-    if (dtype == source.stored && is_block_quantised(dtype)) {
-      std::memcpy(to, from, static_cast<size_t>(row_bytes));
-      continue;
-    }
-    dequantise_row(source.stored, from, row.data(), elements);
-    RETURN_IF_ERROR(check_finite(source, row.data(), elements, r));
-    narrow(row.data(), dtype, to, elements);
+  const Matrix logical = as_matrix(source.shape);
+  for (const SourceBlock& block : source.blocks) {
+    RETURN_IF_ERROR((block.transposed ? load_transposed : load_rows)(checkpoint, block, logical, dtype,
+                                                                     destination.data()));
   }
   return {};
 }
 
-std::vector<float> to_stored_order(const WeightSource& source, std::span<const float> logical) {
-  std::vector<float> out(logical.size());
-  const int64_t elements = row_elements(source);
-  const int64_t rows = static_cast<int64_t>(logical.size()) / elements;
-  for (int64_t r = 0; r < rows; ++r) {
-    std::copy_n(logical.begin() + r * elements, elements, out.begin() + stored_row(source, r) * elements);
+std::map<std::string, StoredGradient> to_stored(const WeightMap& map,
+                                                const std::map<std::string, std::vector<float>>& logical) {
+  std::map<std::string, StoredGradient> out;
+  for (const auto& [name, values] : logical) {
+    const WeightSource* source = map.find(name);
+    CHECK(source != nullptr, name);
+    const int64_t columns = as_matrix(source->shape).columns;
+    for (const SourceBlock& block : source->blocks) {
+      StoredGradient& to = out[block.tensor];
+      to.shape = block.stored_shape;
+      to.values.resize(static_cast<size_t>(to.shape.elements()));
+      const int64_t stored_columns = as_matrix(block.stored_shape).columns;
+      for (int64_t i = 0; i < block.rows; ++i) {
+        for (int64_t j = 0; j < block.columns; ++j) {
+          const int64_t row = block.transposed ? block.from_row + j : stored_row(block, i);
+          const int64_t column =
+              block.transposed ? block.from_column + i * block.stride : block.from_column + j;
+          to.values[static_cast<size_t>(row * stored_columns + column)] +=
+              values[static_cast<size_t>((block.row + i) * columns + block.column + j)];
+        }
+      }
+    }
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,23 +22,26 @@ struct WeightNeed {
   std::string name;  // module path + ".weight" or ".bias"
   Shape shape;
 };
+// In the order of the forward Program.
 std::vector<WeightNeed> weights_needed(const ModelSpec& spec);
 
-// How the stored rows become the logical ones. Both keep whole rows, so a block-quantised tensor can stay as
-// it is.
-enum class LoadTransform : uint8_t {
-  none,
-  unpermute_rope,  // GGUF keeps rotary pairs next to each other in q and k; back to the half-split order, by
-                   // head
+// A block of a weight and the stored block that it comes from (model_spec.h), with what the file says of the
+// tensor. `rope_heads` > 0: GGUF keeps rotary pairs next to each other in q and k; their rows are put back to
+// the half-split order, by head.
+struct SourceBlock : StoredBlock {
+  Shape stored_shape;
+  DType stored = DType::f32;
+  int64_t rope_heads = 0;
 };
 
 struct WeightSource {
-  std::string name;    // logical
-  std::string tensor;  // in the checkpoint
+  std::string name;  // logical
   Shape shape;
-  DType stored = DType::f32;
-  LoadTransform transform = LoadTransform::none;
-  int64_t heads = 0;  // of unpermute_rope
+  std::vector<SourceBlock> blocks;
+  bool whole = false;  // one tensor, as it is
+
+  const std::string& tensor() const { return blocks[0].tensor; }
+  DType stored() const { return blocks[0].stored; }
 };
 
 struct WeightMap {
@@ -51,7 +55,7 @@ struct WeightMap {
 // or a tensor that nothing reads and that is not known to be harmless.
 Result<WeightMap> map_weights(const ModelSpec& spec, const Checkpoint& checkpoint);
 
-// Converts a weight to `dtype` (f32, bf16, f16, or the stored one) into `destination`, transform applied.
+// Converts a weight to `dtype` (f32, bf16, f16, or the stored one) into `destination`, blocks put together.
 // Errors: bad_file where a value is not finite (naming the tensor and the index).
 Status load_weight(const Checkpoint& checkpoint, const WeightSource& source, DType dtype,
                    std::span<std::byte> destination);
@@ -60,8 +64,13 @@ Status load_weight(const Checkpoint& checkpoint, const WeightSource& source, DTy
 // are.
 bool is_stored_as(const WeightSource& source, DType dtype);
 
-// Puts a gradient (f32, in the logical order) into the order of the checkpoint's tensor: the transform
-// undone.
-std::vector<float> to_stored_order(const WeightSource& source, std::span<const float> logical);
+// Gradients (f32) by logical name to those of the checkpoint's tensors, by tensor: each block put back where
+// it came from, zero where no given weight reads.
+struct StoredGradient {
+  Shape shape;
+  std::vector<float> values;
+};
+std::map<std::string, StoredGradient> to_stored(const WeightMap& map,
+                                                const std::map<std::string, std::vector<float>>& logical);
 
 }  // namespace tenon

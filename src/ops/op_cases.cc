@@ -110,6 +110,7 @@ std::vector<OpCase> op_cases() {
   add_matmul_cases(list);
   add_row_cases(list);
   add_attention_cases(list);
+  add_family_cases(list);
   add_loss_cases(list);
   add_update_cases(list);
   return list.take();

@@ -7,7 +7,10 @@
 #include <unordered_map>
 
 #include "ops/dropout.h"
+#include "ops/grouped_matmul.h"
 #include "ops/matmul.h"
+#include "ops/permute.h"
+#include "ops/reshape.h"
 #include "passes/rewriter.h"
 
 namespace tenon {
@@ -17,6 +20,16 @@ bool is_linear(const Program& program, const Op& op) {
   if (op.def != &matmul_op() || !op.attrs.flag("trans_b") || op.name.empty()) return false;
   const Value& weight = program.value(op.inputs[1]);
   return weight.role == Role::weight && weight.name == op.name + ".weight";
+}
+
+bool is_experts(const Program& program, const Op& op) {
+  if (op.def != &grouped_matmul_op() || !op.attrs.flag("trans_b") || op.name.empty()) return false;
+  const Value& weight = program.value(op.inputs[1]);
+  return weight.role == Role::weight && weight.name == op.name;
+}
+
+std::string parent_of(const std::string& module) {
+  return module.substr(0, module.rfind('.'));
 }
 
 std::string last_part(const std::string& module) {
@@ -55,6 +68,19 @@ Status check_patterns(const std::map<std::string, T>& patterns, const std::vecto
   return {};
 }
 
+struct ExpertValues {
+  ValueId x, group, base, a, b;
+};
+
+ValueId add_expert_adapter(Builder& b, const AdapterModule& module, const ExpertValues& v) {
+  b.set_name(module.module + ".lora");
+  const ValueId a = reshape(b, v.a, Shape{module.experts, module.rank, module.in});
+  const ValueId by_rank = reshape(b, v.b, Shape{module.out, module.rank, module.experts});
+  const ValueId low = grouped_matmul(b, v.x, a, v.group);
+  return grouped_matmul(b, low, permute(b, by_rank, {2, 0, 1}), v.group,
+                        {.alpha = module.scale, .addend = v.base});
+}
+
 }  // namespace
 
 std::vector<AdapterModule> linear_modules(const Program& program) {
@@ -62,12 +88,21 @@ std::vector<AdapterModule> linear_modules(const Program& program) {
   for (const Op& op : program.ops) {
     if (!is_linear(program, op)) continue;
     const Shape& weight = program.value(op.inputs[1]).type.shape;
-    out.push_back({op.name, weight[1], weight[0]});
+    out.push_back({op.name, op.name, 0, weight[1], weight[0]});
+  }
+  for (const Op& op : program.ops) {
+    if (!is_experts(program, op)) continue;
+    const Shape& weight = program.value(op.inputs[1]).type.shape;
+    const std::string parent = parent_of(op.name);
+    if (!out.empty() && out.back().key == parent) out.back().key += ".base_layer";
+    out.push_back({op.name, parent, weight[0], weight[2], weight[1]});
   }
   return out;
 }
 
 bool names_module(std::string_view pattern, std::string_view module) {
+  constexpr std::string_view kAnyParent = ".*\\.";  // as PEFT's configurations write "at any depth"
+  if (pattern.starts_with(kAnyParent)) pattern.remove_prefix(kAnyParent.size());
   if (!module.ends_with(pattern) || pattern.empty()) return false;
   return module.size() == pattern.size() || module[module.size() - pattern.size() - 1] == '.';
 }
@@ -95,7 +130,7 @@ Result<std::vector<AdapterModule>> choose_modules(const Program& program, const 
   }
   std::vector<AdapterModule> chosen;
   for (AdapterModule module : linears) {
-    bool wanted = all;
+    bool wanted = all && module.experts == 0;
     for (const std::string& target : options.targets) wanted = wanted || names_module(target, module.module);
     if (!wanted) continue;
     module.rank = matching_or(options.rank_pattern, module.module, options.rank);
@@ -119,18 +154,21 @@ Program add_adapters(const Program& program, const std::vector<AdapterModule>& m
   Builder& b = rewriter.builder();
   for (const Op& op : program.ops) {
     rewriter.copy(op);
-    const auto at = is_linear(program, op) ? index.find(op.name) : index.end();
+    const auto at = is_linear(program, op) || is_experts(program, op) ? index.find(op.name) : index.end();
     if (at == index.end()) continue;
     ++adapted;
     const AdapterModule& module = modules[static_cast<size_t>(at->second)];
-    const ValueId a =
-        b.add_static(Role::adapter, module.a_name(), {DType::f32, Shape{module.rank, module.in}});
-    const ValueId bb =
-        b.add_static(Role::adapter, module.b_name(), {DType::f32, Shape{module.out, module.rank}});
+    const ValueId a = b.add_static(Role::adapter, module.a_name(), {DType::f32, module.a_shape()});
+    const ValueId bb = b.add_static(Role::adapter, module.b_name(), {DType::f32, module.b_shape()});
     const ValueId base = rewriter.map(op.outputs[0]);
     ValueId x = rewriter.map(op.inputs[0]);
     const DType compute = b.dtype(x);
     b.set_name(module.module + ".lora");
+    if (module.experts > 0) {
+      const ValueId group = rewriter.map(op.inputs[2]);
+      rewriter.set(op.outputs[0], add_expert_adapter(b, module, {x, group, base, a, bb}));
+      continue;
+    }
     if (dropout.rate > 0) {
       const ValueId seed = b.add_static(Role::input, kDropoutSeedInput, {DType::i32, Shape{2}});
       x = tenon::dropout(b, x, seed, dropout.rate, at->second);

@@ -23,23 +23,31 @@ struct AdapterOptions {
   std::map<std::string, double> alpha_pattern;  // likewise -> alpha
 };
 
-// One adapted layer: A is [rank, in], B is [out, rank], both f32.
+// One adapted layer: A is [rank, in], B is [out, rank], both f32. Stacked experts have one A and one B an
+// expert: row e * rank + r of A belongs to expert e, and so does column r * experts + e of B (PEFT's layout).
 struct AdapterModule {
-  std::string module;  // "model.layers.0.self_attn.q_proj"
+  std::string module;   // "model.layers.0.self_attn.q_proj"
+  std::string key;      // what the adapter's tensors are called by; the module, but for experts
+  int64_t experts = 0;  // 0: a linear layer
   int64_t in = 0;
   int64_t out = 0;
   int64_t rank = 0;
   double scale = 1;
 
-  std::string a_name() const { return module + ".lora_A.weight"; }
-  std::string b_name() const { return module + ".lora_B.weight"; }
+  std::string a_name() const { return key + ".lora_A.weight"; }
+  std::string b_name() const { return key + ".lora_B.weight"; }
+  int64_t rank_rows() const { return experts > 0 ? rank * experts : rank; }
+  Shape a_shape() const { return Shape{rank_rows(), in}; }
+  Shape b_shape() const { return Shape{out, rank_rows()}; }
 };
 
-// Linear layers of a program: products of a weight whose name is the op's name + ".weight".
+// Linear layers of a program: products of a weight whose name is the op's name + ".weight". Then its stacked
+// experts: grouped products of a weight whose name is the op's; the first of two that share a parent is
+// called parent + ".base_layer", the second parent, as PEFT wraps them.
 std::vector<AdapterModule> linear_modules(const Program& program);
 
 // Whether `pattern` names the module: it is the module's path or its last parts ("q_proj",
-// "self_attn.q_proj").
+// "self_attn.q_proj"), with or without PEFT's leading ".*\.".
 bool names_module(std::string_view pattern, std::string_view module);
 
 // The layers that the options choose. Errors: bad_argument for a rank below 1, a target or pattern that

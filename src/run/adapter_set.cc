@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -34,9 +35,8 @@ Status refuse_other_kinds(const json& config, const std::string& subject) {
   const std::string kind = config.value("peft_type", std::string("LORA"));
   if (kind != "LORA")
     return unsupported(fmt::format("the adapter kind '{}' is not supported", kind), subject, "LORA is.");
-  for (const char* key :
-       {"use_dora", "fan_in_fan_out", "lora_bias", "use_qalora", "use_bdlora", "modules_to_save",
-        "trainable_token_indices", "target_parameters", "layer_replication", "alora_invocation_tokens"}) {
+  for (const char* key : {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "modules_to_save",
+                          "trainable_token_indices", "layer_replication", "alora_invocation_tokens"}) {
     const auto at = config.find(key);
     if (at == config.end() || at->is_null() || *at == json(false) || (at->is_structured() && at->empty()))
       continue;
@@ -56,6 +56,14 @@ void read_pattern(const json& config, const char* key, std::map<std::string, T>&
   for (const auto& [pattern, value] : at->items()) out[pattern] = value.template get<T>();
 }
 
+// PEFT takes patterns as regular expressions; module names and their ends are understood here.
+Status check_pattern(std::string_view pattern, const std::string& subject) {
+  if (pattern.starts_with(".*\\.")) pattern.remove_prefix(4);
+  if (pattern.find_first_of("*+?()[]{}|^$\\") == std::string_view::npos) return {};
+  return unsupported(fmt::format("the pattern '{}' is not supported", pattern), subject,
+                     "Name modules, or their ends.");
+}
+
 Result<AdapterOptions> read_options(const json& config, const std::string& subject) {
   AdapterOptions options;
   try {
@@ -64,6 +72,10 @@ Result<AdapterOptions> read_options(const json& config, const std::string& subje
     options.rslora = config.value("use_rslora", false);
     read_pattern(config, "rank_pattern", options.rank_pattern);
     read_pattern(config, "alpha_pattern", options.alpha_pattern);
+    for (const auto& [pattern, value] : options.rank_pattern)
+      RETURN_IF_ERROR(check_pattern(pattern, subject));
+    for (const auto& [pattern, value] : options.alpha_pattern)
+      RETURN_IF_ERROR(check_pattern(pattern, subject));
     const json& targets = config.at("target_modules");
     if (targets.is_string()) {
       options.targets = {targets.get<std::string>()};
@@ -94,9 +106,8 @@ Result<std::vector<AdapterModule>> modules_of_file(const Checkpoint& file, const
     if (!ta) missing.push_back(a);
     if (!tb) missing.push_back(b);
     if (!ta || !tb) continue;
-    module.rank = ta->shape.rank() == 2 ? ta->shape[0] : 0;
-    if (ta->shape != Shape{module.rank, module.in} || tb->shape != Shape{module.out, module.rank} ||
-        module.rank < 1) {
+    module.rank = ta->shape.rank() == 2 ? ta->shape[0] / std::max<int64_t>(module.experts, 1) : 0;
+    if (ta->shape != module.a_shape() || tb->shape != module.b_shape() || module.rank < 1) {
       return bad_file(fmt::format("the shapes {} and {} do not fit a layer of {} inputs and {} outputs",
                                   ta->shape.text(), tb->shape.text(), module.in, module.out),
                       fmt::format("{}: {}", file.path(), a),
@@ -125,9 +136,9 @@ Result<std::vector<AdapterModule>> modules_of_file(const Checkpoint& file, const
 
 json config_json(const AdapterSet& adapter, const std::string& base_model) {
   const AdapterOptions& options = adapter.options;
-  std::set<std::string> targets;
+  std::set<std::string> targets, parameters;
   for (const AdapterModule& module : adapter.modules) {
-    targets.insert(module.module.substr(module.module.rfind('.') + 1));
+    (module.experts > 0 ? parameters : targets).insert(module.module.substr(module.module.rfind('.') + 1));
   }
   const bool by_name = !options.targets.empty() && options.targets[0] != "all-linear";
   json config;
@@ -143,6 +154,7 @@ json config_json(const AdapterSet& adapter, const std::string& base_model) {
   config["fan_in_fan_out"] = false;
   config["init_lora_weights"] = true;
   config["modules_to_save"] = nullptr;
+  if (!parameters.empty()) config["target_parameters"] = parameters;
   config["rank_pattern"] = options.rank_pattern;
   config["alpha_pattern"] = options.alpha_pattern;
   if (by_name) {
@@ -159,7 +171,7 @@ AdapterSet new_adapter(std::vector<AdapterModule> modules, const AdapterOptions&
                        uint64_t seed) {
   AdapterSet set{options, dropout, std::move(modules), {}};
   for (const AdapterModule& module : set.modules) {
-    std::vector<float> a(static_cast<size_t>(module.rank * module.in));
+    std::vector<float> a(static_cast<size_t>(module.a_shape().elements()));
     const double bound = 1.0 / std::sqrt(static_cast<double>(module.in));
     const uint64_t key = hash_bytes(module.a_name(), seed ^ kHashSeed);
     for (size_t i = 0; i < a.size(); ++i) {
@@ -168,7 +180,7 @@ AdapterSet new_adapter(std::vector<AdapterModule> modules, const AdapterOptions&
       a[i] = static_cast<float>((2.0 * (bits + 0.5) / 4294967296.0 - 1.0) * bound);
     }
     set.values[module.a_name()] = std::move(a);
-    set.values[module.b_name()] = std::vector<float>(static_cast<size_t>(module.out * module.rank), 0.0f);
+    set.values[module.b_name()] = std::vector<float>(static_cast<size_t>(module.b_shape().elements()), 0.0f);
   }
   return set;
 }
@@ -204,8 +216,8 @@ Status write_adapter(const std::string& folder, const AdapterSet& adapter, const
   RETURN_IF_ERROR(make_folders(folder));
   std::vector<TensorSpec> specs;
   for (const AdapterModule& module : adapter.modules) {
-    specs.push_back({std::string(kPrefix) + module.a_name(), DType::f32, Shape{module.rank, module.in}});
-    specs.push_back({std::string(kPrefix) + module.b_name(), DType::f32, Shape{module.out, module.rank}});
+    specs.push_back({std::string(kPrefix) + module.a_name(), DType::f32, module.a_shape()});
+    specs.push_back({std::string(kPrefix) + module.b_name(), DType::f32, module.b_shape()});
   }
   ASSIGN_OR_RETURN(TensorFileWriter writer,
                    create_safetensors(folder + "/adapter_model.safetensors", specs, {{"format", "pt"}}));

@@ -63,6 +63,15 @@ Result<std::unique_ptr<Generator>> Generator::open(const Model& model, const Ada
                                                    Device& device, const GeneratorSettings& settings) {
   if (settings.context_tokens < 1)
     return bad_argument("the context must hold at least one token", "--context");
+  for (const RopeSpec& rope : model.spec.ropes) {
+    if (rope.long_from == 0 || settings.context_tokens <= rope.long_from) continue;
+    // Keys in the cache would have to be rotated again when the sequence passes this length.
+    return unsupported(
+        fmt::format("this model's rotary frequencies change beyond {} tokens, and decoding does "
+                    "not follow them",
+                    rope.long_from),
+        "--context", fmt::format("Use a context of at most {}.", rope.long_from));
+  }
   const std::vector<AdapterModule> none;
   std::vector<Program> programs = generator_programs(model.spec, adapter ? adapter->modules : none, settings);
   ASSIGN_OR_RETURN(Plan plan, plan_programs(std::move(programs), model, device, settings.without));

@@ -31,7 +31,7 @@ struct Shard {
 };
 
 Result<DType> merged_dtype(const std::string& wanted, const WeightSource& source) {
-  if (wanted == "auto") return is_block_quantised(source.stored) ? DType::bf16 : source.stored;
+  if (wanted == "auto") return is_block_quantised(source.stored()) ? DType::bf16 : source.stored();
   const std::optional<DType> dtype = dtype_from_name(wanted);
   if (!dtype || !dtype_info(*dtype).is_float)
     return bad_argument(fmt::format("'{}' is not a float type", wanted), "--dtype");
@@ -197,6 +197,12 @@ Result<MergeResult> merge_adapter(const MergeRequest& request, Device& device) {
     return bad_argument("it exists already", request.out, "Name a folder that does not exist yet.");
   }
   ASSIGN_OR_RETURN(const Model model, open_model(request.model));
+  for (const WeightSource& source : model.weights.sources) {
+    if (source.whole && source.tensor() == source.name) continue;
+    if (model.checkpoint.format() == CheckpointFormat::gguf) continue;
+    return unsupported("merging into a model whose file cuts or renames weights is not supported yet",
+                       source.name, "Serve the adapter beside its base model.");
+  }
   ASSIGN_OR_RETURN(const AdapterSet adapter,
                    read_adapter(request.adapter, forward_program(model.spec, 1, {})));
   ASSIGN_OR_RETURN(const std::vector<Shard> shards, make_shards(model, request));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -119,16 +120,19 @@ struct Probe {
 
 void add_gradients(const Probe& p, const Session& session) {
   const Program& program = session.plan().find(kLogits)->program;
+  std::map<std::string, std::vector<float>> weights;
   for (const Value& value : program.values) {
     if (value.role != Role::output || !value.name.starts_with(kGradientPrefix)) continue;
     const std::string name = value.name.substr(std::strlen(kGradientPrefix));
     std::vector<float> gradient = session.output_f32(kLogits, value.name);
-    if (const WeightSource* source = p.model.weights.find(name)) {
-      gradient = to_stored_order(*source, gradient);
-      add_output<float>(p.out, "grad." + source->tensor, DType::f32, value.type.shape, gradient);
+    if (p.model.weights.find(name)) {
+      weights[name] = std::move(gradient);
     } else {
       add_output<float>(p.out, "lora_grad." + name, DType::f32, value.type.shape, gradient);
     }
+  }
+  for (const auto& [tensor, gradient] : to_stored(p.model.weights, weights)) {
+    add_output<float>(p.out, "grad." + tensor, DType::f32, gradient.shape, gradient.values);
   }
 }
 

@@ -59,8 +59,8 @@ std::vector<ValueId> append_gradients(Program& program, std::span<const ValueId>
 std::vector<TrainedValue> trained_values(const std::vector<AdapterModule>& modules) {
   std::vector<TrainedValue> trained;
   for (const AdapterModule& module : modules) {
-    trained.push_back({module.a_name(), Shape{module.rank, module.in}});
-    trained.push_back({module.b_name(), Shape{module.out, module.rank}});
+    trained.push_back({module.a_name(), module.a_shape()});
+    trained.push_back({module.b_name(), module.b_shape()});
   }
   return trained;
 }

@@ -51,10 +51,10 @@ std::vector<std::string> external_weights(const Model& model, std::span<const Pr
       if (value.role != Role::weight || value.producer.valid() || !seen.insert(value.name).second) continue;
       const WeightSource* source = model.weights.find(value.name);
       CHECK(source != nullptr, value.name);
-      const auto address = reinterpret_cast<uintptr_t>(model.checkpoint.bytes(source->tensor).data());
-      const uintptr_t alignment = is_block_quantised(source->stored)
+      const auto address = reinterpret_cast<uintptr_t>(model.checkpoint.bytes(source->tensor()).data());
+      const uintptr_t alignment = is_block_quantised(source->stored())
                                       ? 2
-                                      : static_cast<uintptr_t>(dtype_info(source->stored).block_bytes);
+                                      : static_cast<uintptr_t>(dtype_info(source->stored()).block_bytes);
       if (is_stored_as(*source, value.type.dtype) && address % alignment == 0) names.push_back(value.name);
     }
   }
@@ -74,7 +74,7 @@ Result<std::unique_ptr<Session>> Session::open(Plan plan, const Model& model, co
   std::unique_ptr<Session> session(new Session(std::move(plan)));
   StaticSource source;
   source.external = [&model](const StaticValue& value) -> Result<std::span<const std::byte>> {
-    return model.checkpoint.bytes(model.weights.find(value.name)->tensor);
+    return model.checkpoint.bytes(model.weights.find(value.name)->tensor());
   };
   source.load = [&model, adapter](const StaticValue& value, std::span<std::byte> destination) {
     return load_static(model, adapter, value, destination);

@@ -1,0 +1,56 @@
+#include "models/layers.h"
+
+#include "ops/broadcast.h"
+#include "ops/matmul.h"
+#include "ops/normalise.h"
+#include "ops/reshape.h"
+#include "ops/rms_norm.h"
+#include "ops/scale.h"
+
+namespace tenon {
+
+ValueId weight_matrix(ForwardContext& c, const std::string& name, Shape shape) {
+  return c.b.add_static(Role::weight, name, {c.options.weight_dtype, shape});
+}
+
+ValueId weight_vector(ForwardContext& c, const std::string& name, Shape shape) {
+  return c.b.add_static(Role::weight, name, {DType::f32, shape});
+}
+
+ValueId apply(ForwardContext& c, const LinearSpec& spec, ValueId x) {
+  const ValueId weight = weight_matrix(c, spec.path + spec.weight_name, Shape{spec.out, spec.in});
+  const ValueId bias = spec.bias ? weight_vector(c, spec.path + ".bias", Shape{spec.out}) : ValueId{};
+  c.b.set_name(spec.path);
+  return linear(c.b, x, weight, bias);
+}
+
+ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x) {
+  if (spec.kind == NormKind::none) return x;
+  const Shape shape = c.b.shape(x);
+  const Shape weight_shape = spec.heads > 0 ? Shape{spec.heads, spec.width} : Shape{spec.width};
+  const int64_t weights = weight_shape.elements();
+  const bool plain_rms = spec.kind == NormKind::rms && spec.weight && !spec.bias && spec.heads == 0;
+  if (plain_rms) {
+    const ValueId weight = weight_vector(c, spec.path + ".weight", weight_shape);
+    c.b.set_name(spec.path);
+    return rms_norm(c.b, x, weight, spec.eps, spec.weight_offset);
+  }
+  c.b.set_name(spec.path);
+  const auto kind = spec.kind == NormKind::rms ? NormaliseKind::rms : NormaliseKind::layer;
+  x = normalise(c.b, x, kind, spec.eps);
+  if (!spec.weight && !spec.bias) return x;
+  x = reshape(c.b, x, Shape{shape.elements() / weights, weights});
+  if (spec.weight) {
+    const ValueId weight = weight_vector(c, spec.path + ".weight", weight_shape);
+    const ValueId row = spec.heads > 0 ? reshape(c.b, weight, Shape{weights}) : weight;
+    x = mul_row(c.b, x, row, spec.weight_offset);
+  }
+  if (spec.bias) x = add_row(c.b, x, weight_vector(c, spec.path + ".bias", Shape{spec.width}));
+  return reshape(c.b, x, shape);
+}
+
+ValueId times(ForwardContext& c, ValueId x, double factor) {
+  return factor == 1 ? x : scale(c.b, x, factor);
+}
+
+}  // namespace tenon

@@ -1,0 +1,25 @@
+// Choosing experts. top_k: x [tokens, experts] to the indices [tokens, k] i32 of each row's k largest,
+// largest first, the lower index first among equals. With groups > 1 only experts of the `group_limit` best
+// of that many equal groups are chosen from; a group's score is its largest element, or the sum of its two
+// largest (group_sum = 2; DeepSeek-V3). gather_columns: out[t, i] = x[t, ids[t, i]], with its gradient.
+#pragma once
+
+#include "ir/builder.h"
+
+namespace tenon {
+
+const OpDef& top_k_op();
+const OpDef& gather_columns_op();
+const OpDef& gather_columns_grad_op();
+
+struct TopKOptions {
+  int64_t k = 1;
+  int64_t groups = 1;
+  int64_t group_limit = 1;
+  int64_t group_sum = 1;
+};
+ValueId top_k(Builder& builder, ValueId x, const TopKOptions& options);
+ValueId gather_columns(Builder& builder, ValueId x, ValueId ids);
+ValueId gather_columns_grad(Builder& builder, ValueId dy, ValueId ids, int64_t columns);
+
+}  // namespace tenon
