@@ -17,6 +17,14 @@ void add_device_options(Command& command, DeviceArguments& arguments) {
       {"threads", &arguments.threads, "Threads; 0 is every core", "N", {}, at_least(0)});
 }
 
+Option weights_option(std::string* target) {
+  return {"weights",
+          target,
+          "Matrices in memory: as-stored leaves quantised ones in the file as they are",
+          {},
+          {"as-stored", "bf16", "q8_0", "f32"}};
+}
+
 Result<std::unique_ptr<Device>> open_device(const DeviceArguments& arguments) {
   return make_cpu_device(arguments.threads > 0 ? static_cast<int>(arguments.threads) : available_threads());
 }

@@ -20,6 +20,9 @@ struct DeviceArguments {
 
 void add_device_options(Command& command, DeviceArguments& arguments);
 
+// --weights: how matrices are kept in memory (run/weight_dtypes.h), "as-stored" at first.
+Option weights_option(std::string* target);
+
 Result<std::unique_ptr<Device>> open_device(const DeviceArguments& arguments);
 
 // bf16 where the device computes it natively, else f32; or what was asked for.

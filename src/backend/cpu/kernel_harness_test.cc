@@ -32,7 +32,9 @@ constexpr ToleranceFactor kFactors[] = {
     {"linear_cross_entropy", 3},
     {"linear_cross_entropy_grad_hidden", 3},
     {"linear_cross_entropy_grad_weight", 3},
+    {"linear_cross_entropy_with_grad", 3},
     {"matmul", 3},
+    {"matmul_low_rank", 3},
     {"paged_attention", 4},
     {"rms_norm_grad_weight", 3},
     {"sum", 3},
@@ -150,10 +152,17 @@ double cancellation_floor(const OpCase& op_case, const ReferenceValues& values) 
   return 0x1p-21 * largest_r * largest_magnitude(values[2]) * weight;
 }
 
-// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is.
+// b of a product is read in a's dtype, blocks apart; the reference kernel, which rounds nothing, reads it as
+// it is.
 void round_second_operand(const OpCase& op_case, ReferenceValues& values) {
-  if (op_case.op->name != "matmul" || op_case.inputs[0].type.dtype != DType::bf16) return;
-  for (double& value : values[1]) value = round_to_dtype(value, DType::bf16);
+  const bool low_rank = op_case.op->name == "matmul_low_rank";
+  if (op_case.op->name != "matmul" && !low_rank) return;
+  for (size_t b : {1, 3}) {
+    if (b == 3 && !low_rank) continue;
+    if (op_case.inputs[b - 1].type.dtype != DType::bf16) continue;
+    if (is_block_quantised(op_case.inputs[b].type.dtype)) continue;
+    for (double& value : values[b]) value = round_to_dtype(value, DType::bf16);
+  }
 }
 
 // The largest change of each output when every floating input is moved by up to half a unit in f32's last
