@@ -10,13 +10,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/cpu_device.h"
 #include "io/write_file.h"
 #include "ops/interpret.h"
 #include "run/adapter_set.h"
 #include "run/model.h"
 #include "run/probe.h"
 #include "tests/tensor_files.h"
+#include "tests/test_device.h"
 
 namespace tenon {
 namespace {
@@ -67,7 +67,7 @@ class Golden : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(text.ok());
     facts = json::parse(*text);
     want = read_tensors(GetParam() + "/golden.safetensors");
-    device = make_cpu_device(2);
+    device = test_device(2);
   }
 
   // Runs a probe and reads what it wrote.

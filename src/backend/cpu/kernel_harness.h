@@ -35,6 +35,11 @@ OpSite site_of(const Prepared& prepared);
 std::vector<Bytes> run_kernel(const KernelDef& kernel, const Prepared& prepared, ThreadPool& threads,
                               std::span<const Alias> shared);
 
+// Every element of every output within its tolerance and the rounding of its dtype.
+void expect_close(const Prepared& prepared, const std::vector<Bytes>& results);
+
+std::vector<Alias> aliases_of_kind(const Prepared& prepared, AliasKind kind);
+
 // Right within the tolerance, the same bits in a second run, and the same bits for each may-alias.
 void check_kernel(const KernelDef& kernel, const Prepared& prepared, ThreadPool& threads);
 

@@ -278,8 +278,6 @@ std::vector<Bytes> run_kernel(const KernelDef& kernel, const Prepared& p, Thread
   return results;
 }
 
-namespace {
-
 void expect_close(const Prepared& p, const std::vector<Bytes>& results) {
   for (size_t o = 0; o < results.size(); ++o) {
     const Type& type = p.op_case.outputs[o];
@@ -302,8 +300,6 @@ std::vector<Alias> aliases_of_kind(const Prepared& p, AliasKind kind) {
   }
   return out;
 }
-
-}  // namespace
 
 void check_kernel(const KernelDef& kernel, const Prepared& p, ThreadPool& threads) {
   const std::vector<Alias> must = aliases_of_kind(p, AliasKind::must);
