@@ -1,6 +1,7 @@
 // linear_cross_entropy and its gradients: the logits of a chunk of tokens at a time by the library, then a
 // block a row. Untrained rows are computed and dropped: which they are is not known on the host.
 #include <optional>
+#include <utility>
 
 #include "backend/cuda/convert.h"
 #include "backend/cuda/gemm.h"
@@ -55,18 +56,18 @@ struct State : KernelState {
 
 Result<State::Chunk> prepare_chunk(const Layout& l, int64_t rows, Pass pass) {
   State::Chunk chunk;
-  if (rows == 0 || l.size == 0) return chunk;
+  if (rows == 0 || l.size == 0) return Result<State::Chunk>(std::move(chunk));
   ASSIGN_OR_RETURN(
       chunk.logits,
       Gemm::prepare({.m = rows, .n = l.vocab, .k = l.size, .trans_b = true, .operand = l.dtype}));
-  if (pass == Pass::loss) return chunk;
+  if (pass == Pass::loss) return Result<State::Chunk>(std::move(chunk));
   GemmProblem p{.m = rows, .n = l.size, .k = l.vocab, .operand = l.dtype};
   if (pass == Pass::grad_weight)
     p = {.m = l.vocab, .n = l.size, .k = rows, .trans_a = true, .operand = l.dtype};
   ASSIGN_OR_RETURN(chunk.first, Gemm::prepare(p));
   p.added = GemmProblem::Added::matrix;
   ASSIGN_OR_RETURN(chunk.next, Gemm::prepare(p));
-  return chunk;
+  return Result<State::Chunk>(std::move(chunk));
 }
 
 template <Pass pass>

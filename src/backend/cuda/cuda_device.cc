@@ -36,7 +36,7 @@ std::string call_text(const KernelDef& kernel, const KernelCall& call) {
 
 class CudaBuffer : public DeviceBuffer {
  public:
-  using DeviceBuffer::DeviceBuffer;
+  CudaBuffer(std::byte* data, int64_t bytes) : DeviceBuffer(data, bytes) {}
   ~CudaBuffer() override { cudaFree(data()); }
   CudaBuffer(const CudaBuffer&) = delete;
   CudaBuffer& operator=(const CudaBuffer&) = delete;

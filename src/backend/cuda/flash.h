@@ -1,6 +1,6 @@
-// Tiles and fragments of the attention kernels on tensor cores: tiles of bf16 rows in shared memory, products of a
-// warp's 16 rows with them. A lane holds rows group and group + 8 and, of each 8 columns, columns 2t and 2t + 1, with
-// lane = 4 * group + t (the PTX manual's mma.m16n8k16).
+// Tiles and fragments of the attention kernels on tensor cores: tiles of bf16 rows in shared memory, products
+// of a warp's 16 rows with them. A lane holds rows group and group + 8 and, of each 8 columns, columns 2t and
+// 2t + 1, with lane = 4 * group + t (the PTX manual's mma.m16n8k16).
 #pragma once
 
 #include "backend/cuda/attention.h"
@@ -37,7 +37,8 @@ struct HeadRows {
   }
 };
 
-__device__ inline HeadRows head_rows(const Tensor& t, int64_t heads, int64_t head, int64_t dim, int64_t tokens) {
+__device__ inline HeadRows head_rows(const Tensor& t, int64_t heads, int64_t head, int64_t dim,
+                                     int64_t tokens) {
   return {reinterpret_cast<const uint16_t*>(t.data) + head * dim, heads * dim, static_cast<int>(dim), tokens};
 }
 
@@ -101,8 +102,8 @@ __device__ inline void left_of_tile(const Tile<kDim>& tile, const LanePlace& lan
 
 // out [16, kFlashRows] += left (16 columns of it, the k-th) · tile^T (the same columns).
 template <int kDim>
-__device__ inline void multiply_rows(Block<kFlashRows>& out, const uint32_t (&a)[4], const Tile<kDim>& tile, int k,
-                                     const LanePlace& lane) {
+__device__ inline void multiply_rows(Block<kFlashRows>& out, const uint32_t (&a)[4], const Tile<kDim>& tile,
+                                     int k, const LanePlace& lane) {
 #pragma unroll
   for (int n = 0; n < kFlashRows / 8; ++n) {
     const uint32_t b[2] = {tile.pair(8 * n + lane.group, 16 * k + 2 * lane.t),
@@ -113,7 +114,8 @@ __device__ inline void multiply_rows(Block<kFlashRows>& out, const uint32_t (&a)
 
 // out [16, kDim] += left [16, kFlashRows] · tile.
 template <int kDim>
-__device__ inline void multiply_tile(Block<kDim>& out, const Block<kFlashRows>& left, const Tile<kDim>& tile) {
+__device__ inline void multiply_tile(Block<kDim>& out, const Block<kFlashRows>& left,
+                                     const Tile<kDim>& tile) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
   for (int k = 0; k < kFlashRows / 16; ++k) {
@@ -130,8 +132,9 @@ __device__ inline void multiply_tile(Block<kDim>& out, const Block<kFlashRows>& 
 
 // Writes the warp's rows of a block, each times its factor, into a head of `out` [tokens, heads, dim].
 template <int kDim>
-__device__ inline void store_block(const Block<kDim>& block, uint16_t* out, int64_t stride, int dim, int64_t first,
-                                   int64_t tokens, const LanePlace& lane, float factor0, float factor1) {
+__device__ inline void store_block(const Block<kDim>& block, uint16_t* out, int64_t stride, int dim,
+                                   int64_t first, int64_t tokens, const LanePlace& lane, float factor0,
+                                   float factor1) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int64_t row = first + lane.row(half);

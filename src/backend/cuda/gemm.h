@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "backend/cuda/tensor.h"
 #include "base/error.h"
+#include "device/kernel.h"
 
 namespace tenon::cuda {
 

@@ -61,8 +61,8 @@ __device__ inline void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Two 8 x 8 tiles of halves, transposed: lanes 0 to 15 give the addresses of their rows; this lane receives rows 2t
-// and 2t + 1 of column lane / 4, with t = lane % 4 (ldmatrix of the PTX manual).
+// Two 8 x 8 tiles of halves, transposed: lanes 0 to 15 give the addresses of their rows; this lane receives
+// rows 2t and 2t + 1 of column lane / 4, with t = lane % 4 (ldmatrix of the PTX manual).
 __device__ inline void load_matrices_transposed(uint32_t (&out)[2], const uint16_t* row) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
