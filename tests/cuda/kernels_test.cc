@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
+#include <cmath>
 #include <memory>
 
 #include "backend/cpu/kernel_harness.h"
@@ -102,7 +102,19 @@ class DeviceCall {
   Bytes host_;
 };
 
-void check_on_device(Device& device, const KernelDef& kernel, const Prepared& p) {
+// Kernels on tensor cores round attention weights, and what leads back through them, to bf16 before they
+// multiply: about half a unit in bf16's last place of the outputs' magnitude.
+void allow_inner_rounding(const KernelDef& kernel, Prepared& p) {
+  if (!kernel.name.ends_with("_flash")) return;
+  for (size_t o = 0; o < p.expected.size(); ++o) {
+    double largest = 0;
+    for (double value : p.expected[o]) largest = std::max(largest, std::abs(value));
+    p.tolerance[o] += 0x1p-8 * largest;
+  }
+}
+
+void check_on_device(Device& device, const KernelDef& kernel, Prepared p) {
+  allow_inner_rounding(kernel, p);
   const std::vector<Alias> must = aliases_of_kind(p, AliasKind::must);
   const std::vector<Bytes> first = DeviceCall(device, kernel, p, must).run();
   if (testing::Test::HasFailure()) return;

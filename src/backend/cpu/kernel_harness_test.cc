@@ -134,11 +134,12 @@ double largest_magnitude(const std::vector<double>& values) {
   return largest;
 }
 
-// rms_norm_grad_input subtracts near numbers where rows are short, which moving the inputs does not show: a
+// The gradients of norms subtract near numbers where rows are short, which moving the inputs does not show: a
 // few units in the last place of r * dy * weight, with r at most 1 / the smallest rms.
 double cancellation_floor(const OpCase& op_case, const ReferenceValues& values) {
-  if (op_case.op->name != "rms_norm_grad_input") return 0;
-  const size_t n = values[1].size();
+  const bool weighted = op_case.op->name == "rms_norm_grad_input";
+  if (!weighted && op_case.op->name != "normalise_grad") return 0;
+  const auto n = static_cast<size_t>(op_case.inputs[0].type.shape[-1]);
   double largest_r = 0;
   for (size_t row = 0; n > 0 && row < values[0].size() / n; ++row) {
     double squares = 0;
@@ -146,6 +147,7 @@ double cancellation_floor(const OpCase& op_case, const ReferenceValues& values) 
     largest_r =
         std::max(largest_r, 1 / std::sqrt(squares / static_cast<double>(n) + op_case.attrs.real("eps")));
   }
+  if (!weighted) return 0x1p-21 * largest_r * largest_magnitude(values[1]);
   const double weight = largest_magnitude(values[1]) + std::abs(op_case.attrs.real("weight_offset"));
   return 0x1p-21 * largest_r * largest_magnitude(values[2]) * weight;
 }

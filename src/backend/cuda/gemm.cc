@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kMostWorkspace = 32 << 20;  // what the library asks for on Hopper
 constexpr int64_t kMostSplits = 32;
+constexpr int64_t kWorkspaceAlignment = 256;  // the library's; placements are aligned to less
 
 thread_local const char* launch_failure = nullptr;
 
@@ -23,7 +24,9 @@ thread_local const char* launch_failure = nullptr;
 
 int64_t gemm_workspace_bytes(int64_t m, int64_t n) {
   constexpr int64_t kLeast = 64 << 10;
-  return std::clamp(round_up(kMostSplits * m * n * 4, 256), kLeast, kMostWorkspace);
+  const int64_t used =
+      std::clamp(round_up(kMostSplits * m * n * 4, kWorkspaceAlignment), kLeast, kMostWorkspace);
+  return used + kWorkspaceAlignment;
 }
 
 const char* take_launch_failure() {
@@ -68,21 +71,24 @@ struct Gemm::Plan {
 };
 
 Result<Gemm> Gemm::prepare(const GemmProblem& problem) {
-  ASSIGN_OR_RETURN(LtProduct product, prepare_product(problem, gemm_workspace_bytes(problem.m, problem.n)));
+  ASSIGN_OR_RETURN(LtProduct product, prepare_product(problem, gemm_workspace_bytes(problem.m, problem.n) -
+                                                                   kWorkspaceAlignment));
   return Gemm(std::make_unique<Plan>(Plan{std::move(product), problem.added == GemmProblem::Added::matrix,
                                           problem.added == GemmProblem::Added::row}));
 }
 
 void Gemm::run(const KernelCall& call, const std::byte* a, const std::byte* b, const std::byte* c,
                std::byte* out, float alpha, std::byte* workspace) const {
-  const char* failure = plan_->product.run({.a = a,
-                                            .b = b,
-                                            .c = plan_->adds_matrix ? c : nullptr,
-                                            .row = plan_->adds_row ? c : nullptr,
-                                            .out = out,
-                                            .alpha = alpha,
-                                            .workspace = workspace,
-                                            .stream = call.stream});
+  const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace));
+  const char* failure =
+      plan_->product.run({.a = a,
+                          .b = b,
+                          .c = plan_->adds_matrix ? c : nullptr,
+                          .row = plan_->adds_row ? c : nullptr,
+                          .out = out,
+                          .alpha = alpha,
+                          .workspace = workspace + round_up(address, kWorkspaceAlignment) - address,
+                          .stream = call.stream});
   if (failure != nullptr) launch_failure = failure;
 }
 

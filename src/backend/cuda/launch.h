@@ -8,6 +8,9 @@
 
 namespace tenon::cuda {
 
+// Shared memory that a block may have without asking for more.
+inline constexpr size_t kPlainSharedBytes = 48 << 10;
+
 // Launches on the call's stream. A grid without blocks launches nothing: the tensors are empty.
 template <typename... Parameters, typename... Arguments>
 void launch(const KernelCall& call, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
@@ -17,6 +20,9 @@ void launch(const KernelCall& call, void (*kernel)(Parameters...), dim3 grid, di
   (void)call;
   emulator::launch(grid, block, shared_bytes, [&] { kernel(arguments...); });
 #else
+  if (shared_bytes > kPlainSharedBytes) {
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+  }
   kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(call.stream)>>>(arguments...);
 #endif
 }
