@@ -153,8 +153,10 @@ double cancellation_floor(const OpCase& op_case, const ReferenceValues& values) 
 }
 
 // b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is.
-void round_second_operand(const OpCase& op_case, ReferenceValues& values) {
-  if (op_case.op->name != "matmul" || op_case.inputs[0].type.dtype != DType::bf16) return;
+void round_second_operand(const OpCase& op_case, SecondOperand second, ReferenceValues& values) {
+  const bool in_head =
+      second == SecondOperand::rounded_in_head_too && op_case.op->name.starts_with("linear_");
+  if ((op_case.op->name != "matmul" && !in_head) || op_case.inputs[0].type.dtype != DType::bf16) return;
   for (double& value : values[1]) value = round_to_dtype(value, DType::bf16);
 }
 
@@ -204,7 +206,7 @@ Prepared prepare(const OpCase& op_case, uint64_t seed, SecondOperand second) {
       widen_to_f64(type.dtype, out.inputs[i].data(), type.elements(), values[i].data());
     }
   }
-  if (second == SecondOperand::rounded) round_second_operand(op_case, values);
+  if (second != SecondOperand::as_is) round_second_operand(op_case, second, values);
   out.expected = evaluate_op(*op_case.op, op_case.attrs, out.types, values);
   out.tolerance = naive_errors(op_case, out.types, values, out.expected);
   for (double& tolerance : out.tolerance) {

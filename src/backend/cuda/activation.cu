@@ -23,8 +23,8 @@ struct Function {
   __device__ static float softplus(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))); }
 
   __device__ static Point gelu(float x) {
-    const float phi = 0.5f * erfcf(-x * 0.70710678118654752f);
-    return {x * phi, phi + x * expf(-0.5f * x * x) * 0.39894228040143268f};
+    const float below = 0.5f * erfcf(-x * 0.70710678118654752f);  // of the normal distribution
+    return {x * below, below + x * expf(-0.5f * x * x) * 0.39894228040143268f};
   }
   __device__ static Point gelu_tanh(float x) {
     const float root = 0.79788456080286536f;

@@ -124,6 +124,7 @@ constexpr KernelDef kKernels[] = {
      .name = "matmul_cublaslt",
      .serves = serves_library,
      .workspace_bytes = workspace_bytes,
+     .in_place = false,  // the library gave other bits where the addend was the output
      .prepare = prepare,
      .run = run_library},
     {.op = "matmul",
