@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -28,10 +29,16 @@ std::string name_of(const std::string& folder) {
   return fs::path(folder).filename().string();
 }
 
+// The tree whose tests/ and ../shared are read: TENON_TEST_TREE, or the one that this was built from.
+std::string source_tree() {
+  const char* tree = std::getenv("TENON_TEST_TREE");
+  return tree != nullptr ? tree : TENON_SOURCE_DIR;
+}
+
 // Families that must pass, one a line: a regression fails by name. After a name, "no_greedy" says that cached
 // decoding as far as the golden goes is refused.
 std::map<std::string, std::string> supported() {
-  std::ifstream file(TENON_SOURCE_DIR "/tests/golden_supported.txt");
+  std::ifstream file(source_tree() + "/tests/golden_supported.txt");
   std::map<std::string, std::string> names;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
@@ -44,7 +51,7 @@ std::map<std::string, std::string> supported() {
 // The folders of the repository, and those of ../shared/golden that are not among them.
 std::vector<std::string> golden_folders() {
   std::map<std::string, std::string> folders;
-  for (const char* root : {TENON_SOURCE_DIR "/tests/golden", TENON_SOURCE_DIR "/../shared/golden"}) {
+  for (const std::string& root : {source_tree() + "/tests/golden", source_tree() + "/../shared/golden"}) {
     if (!fs::is_directory(root)) continue;
     for (const auto& entry : fs::directory_iterator(root)) {
       if (entry.is_directory()) folders.emplace(name_of(entry.path().string()), entry.path().string());
