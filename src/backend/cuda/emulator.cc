@@ -196,10 +196,20 @@ void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
   }
 }
 
-void load_matrices_transposed(uint32_t (&out)[2], const uint16_t* row) {
+void load_matrices(uint32_t (&out)[4], const uint16_t* row) {
+  const std::byte* table = emulator::exchange(&row, sizeof(row));
+  const int at = emulator::lane() / 4, t = emulator::lane() % 4;
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    const uint16_t* from;
+    std::memcpy(&from, table + 64 * (8 * matrix + at), sizeof(from));
+    std::memcpy(&out[matrix], from + 2 * t, 4);
+  }
+}
+
+void load_matrices_transposed(uint32_t (&out)[4], const uint16_t* row) {
   const std::byte* table = emulator::exchange(&row, sizeof(row));
   const int column = emulator::lane() / 4, t = emulator::lane() % 4;
-  for (int matrix = 0; matrix < 2; ++matrix) {
+  for (int matrix = 0; matrix < 4; ++matrix) {
     out[matrix] = 0;
     for (int i = 0; i < 2; ++i) {
       const uint16_t* from;

@@ -1,7 +1,7 @@
 // The language that the kernels of this room are written in: CUDA C++, or, where TENON_CUDA_EMULATED is set,
 // plain C++ that runs the same source on the host, thread by thread, so that kernels are tested without a GPU
 // (backend/cuda/emulator.h). Kernels use what both offer: block and thread indices, __syncthreads, shuffles
-// among a whole warp, shared memory and the tensor core product below.
+// among a whole warp, shared memory, and the matrix loads and product of tensor cores below.
 #pragma once
 
 #include <cstdint>
@@ -61,13 +61,38 @@ __device__ inline void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Two 8 x 8 tiles of halves, transposed: lanes 0 to 15 give the addresses of their rows; this lane receives
-// rows 2t and 2t + 1 of column lane / 4, with t = lane % 4 (ldmatrix of the PTX manual).
-__device__ inline void load_matrices_transposed(uint32_t (&out)[2], const uint16_t* row) {
+// Four 8 x 8 matrices of halves from shared memory (ldmatrix of the PTX manual): lane L gives the address of
+// row L % 8 of matrix L / 8 and receives, of each, columns 2t and 2t + 1 of row L / 4, with t = L % 4.
+__device__ inline void load_matrices(uint32_t (&out)[4], const uint16_t* row) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-               : "=r"(out[0]), "=r"(out[1])
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
                : "r"(address));
+}
+// The same, each matrix transposed: rows 2t and 2t + 1 of column L / 4.
+__device__ inline void load_matrices_transposed(uint32_t (&out)[4], const uint16_t* row) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+               : "r"(address));
+}
+
+// Starts copying 16 bytes to shared memory, or writing zeros where there is nothing to copy.
+__device__ inline void copy_async(uint16_t* to, const uint16_t* from, bool exists) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  const int bytes = exists ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(address), "l"(from), "r"(bytes)
+               : "memory");
+}
+// Ends a group of copies; waits until at most `kLeft` groups of this thread are on their way.
+__device__ inline void commit_copies() {
+  asm volatile("cp.async.commit_group;" : : : "memory");
+}
+template <int kLeft>
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kLeft) : "memory");
 }
 
 // Stops the kernel: an index is outside of its tensor. The run ends with an error that names the step.

@@ -4,7 +4,7 @@
 #include "backend/cuda/column_sums.h"
 #include "backend/cuda/kernel_list.h"
 #include "backend/cuda/kernel_support.h"
-#include "backend/cuda/launch.h"
+#include "backend/cuda/rows.h"
 #include "base/check.h"
 #include "ops/normalise.h"
 
@@ -31,10 +31,7 @@ void launch_rows(const KernelCall& call, void (*kernel)(Parameters...), const Ro
 // 1 / sqrt(mean(x^2) + eps) of a row.
 __device__ float inverse_rms(const Tensor& x, int64_t at, int64_t n, float eps, float* scratch) {
   float squares = 0;
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-    const float value = load(x, at + i);
-    squares += value * value;
-  }
+  each_of_row<1>({{x}, {at}}, n, [&](int64_t, const float(&v)[1]) { squares += v[0] * v[0]; });
   return 1 / sqrtf(block_sum(squares, scratch) / static_cast<float>(n) + eps);
 }
 
@@ -42,25 +39,23 @@ __global__ void rms_norm(Tensor x, Tensor weight, Tensor out, int64_t n, float e
   __shared__ float scratch[kWarp];
   const int64_t at = blockIdx.x * n;
   const float r = inverse_rms(x, at, n, eps, scratch);
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-    store(out, at + i, load(x, at + i) * r * (load(weight, i) + offset));
-  }
+  map_row<2>({{x, weight}, {at, 0}}, n, out, at,
+             [&](const float(&v)[2]) { return v[0] * r * (v[1] + offset); });
 }
 
 __global__ void rms_norm_grad_input(Tensor x, Tensor weight, Tensor dy, Tensor dx, int64_t n, float eps,
                                     float offset) {
   __shared__ float scratch[kWarp];
   const int64_t at = blockIdx.x * n;
-  const float r = inverse_rms(x, at, n, eps, scratch);
-  float along = 0;
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-    along += load(dy, at + i) * (load(weight, i) + offset) * load(x, at + i);
-  }
+  float squares = 0, along = 0;
+  const RowOf<3> row{{x, weight, dy}, {at, 0, at}};
+  each_of_row(row, n, [&](int64_t, const float(&v)[3]) {
+    squares += v[0] * v[0];
+    along += v[2] * (v[1] + offset) * v[0];
+  });
+  const float r = 1 / sqrtf(block_sum(squares, scratch) / static_cast<float>(n) + eps);
   along = block_sum(along, scratch) / static_cast<float>(n) * r * r;
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-    const float g = load(dy, at + i) * (load(weight, i) + offset);
-    store(dx, at + i, r * (g - load(x, at + i) * along));
-  }
+  map_row(row, n, dx, at, [&](const float(&v)[3]) { return r * (v[2] * (v[1] + offset) - v[0] * along); });
 }
 
 __global__ void inverse_rms_of_rows(Tensor x, float* out, int64_t n, float eps) {

@@ -25,12 +25,44 @@ __global__ void rope(Tensor x, const float* table, Tensor out, int64_t heads, in
   store(out, second, b * c + a * s);
 }
 
+// Half-split rotation of whole heads, kVector pairs a thread.
+__global__ void rope_halves(Tensor x, const float* table, Tensor out, unsigned heads, unsigned pairs,
+                            float direction, unsigned items) {
+  const auto item = static_cast<unsigned>(thread_in_grid());
+  if (item >= items) return;
+  const unsigned per_head = pairs / kVector, head = item / per_head, i = item % per_head * kVector;
+  const int64_t at = static_cast<int64_t>(head) * 2 * pairs + i;
+  const Tensor angles{reinterpret_cast<std::byte*>(const_cast<float*>(table)), DType::f32};
+  const int64_t angle = static_cast<int64_t>(head / heads) * 2 * pairs + i;
+  float a[kVector], b[kVector], c[kVector], s[kVector];
+  load_vector(x, at, a);
+  load_vector(x, at + pairs, b);
+  load_vector(angles, angle, c);
+  load_vector(angles, angle + pairs, s);
+#pragma unroll
+  for (int e = 0; e < kVector; ++e) {
+    const float first = a[e], second = b[e], sine = direction * s[e];
+    a[e] = first * c[e] - second * sine;
+    b[e] = second * c[e] + first * sine;
+  }
+  store_vector(out, at, a);
+  store_vector(out, at + pairs, b);
+}
+
 void run_rope(const KernelCall& call) {
   const Shape& x = call.inputs[0].type.shape;
   const int64_t pairs = call.inputs[1].type.shape[2], items = x[0] * x[1] * (x[2] - pairs);
+  const bool interleaved = call.attrs->flag("interleaved");
+  const float direction = call.attrs->flag("inverse") ? -1.0f : 1.0f;
+  if (!interleaved && x[2] == 2 * pairs && pairs % kVector == 0 && items < INT32_MAX) {
+    const int64_t vectors = items / kVector;
+    launch(call, rope_halves, blocks_for(vectors), kThreads, 0, input(call, 0), input_as<float>(call, 1),
+           output(call, 0), static_cast<unsigned>(x[1]), static_cast<unsigned>(pairs), direction,
+           static_cast<unsigned>(vectors));
+    return;
+  }
   launch(call, rope, blocks_for(items), kThreads, 0, input(call, 0), input_as<float>(call, 1),
-         output(call, 0), x[1], x[2], pairs, call.attrs->flag("interleaved"),
-         call.attrs->flag("inverse") ? -1.0f : 1.0f, items);
+         output(call, 0), x[1], x[2], pairs, interleaved, direction, items);
 }
 
 __device__ inline void store_angle(float* table, int64_t t, int64_t i, int64_t pairs, double angle,
