@@ -5,19 +5,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "backend/cpu/cpu_device.h"
 #include "io/write_file.h"
 #include "ops/interpret.h"
 #include "run/adapter_set.h"
 #include "run/model.h"
 #include "run/probe.h"
 #include "tests/tensor_files.h"
+#include "tests/test_device.h"
 
 namespace tenon {
 namespace {
@@ -35,9 +36,15 @@ struct Demands {
   double train_loss = 1e-4;
 };
 
+// The tree whose tests/ and ../shared are read: TENON_TEST_TREE, or the one that this was built from.
+std::string source_tree() {
+  const char* tree = std::getenv("TENON_TEST_TREE");
+  return tree != nullptr ? tree : TENON_SOURCE_DIR;
+}
+
 // Families that must pass, one a line: a regression fails by name.
 std::map<std::string, Demands> supported() {
-  std::ifstream file(TENON_SOURCE_DIR "/tests/golden_supported.txt");
+  std::ifstream file(source_tree() + "/tests/golden_supported.txt");
   std::map<std::string, Demands> families;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
@@ -58,7 +65,7 @@ std::map<std::string, Demands> supported() {
 std::vector<std::string> golden_folders(bool are_supported) {
   const std::map<std::string, Demands> families = supported();
   std::map<std::string, std::string> folders;
-  for (const char* root : {TENON_SOURCE_DIR "/tests/golden", TENON_SOURCE_DIR "/../shared/golden"}) {
+  for (const std::string& root : {source_tree() + "/tests/golden", source_tree() + "/../shared/golden"}) {
     if (!fs::is_directory(root)) continue;
     for (const auto& entry : fs::directory_iterator(root)) {
       if (entry.is_directory()) folders.emplace(name_of(entry.path().string()), entry.path().string());
@@ -83,7 +90,7 @@ class Golden : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(text.ok());
     facts = json::parse(*text);
     want = read_tensors(GetParam() + "/golden.safetensors");
-    device = make_cpu_device(1);
+    device = test_device(1);
   }
 
   // Runs a probe and reads what it wrote.
