@@ -32,7 +32,7 @@ struct BenchArguments {
   GenerateBenchSettings generate;
   KernelBenchSettings kernels;
   StringList without;
-  std::string weights = "as-stored";
+  std::string weights = "auto";
   DeviceArguments device;
   bool times_kernels = false;
   bool json = false;
@@ -140,7 +140,7 @@ Status run_train(BenchArguments& a, Device& device) {
   TrainBenchSettings& settings = a.train;
   settings.compute = compute_dtype(a.device, device.facts());
   settings.without = a.without;
-  settings.weights = choose_weight_dtypes(model, a.weights);
+  settings.weights = choose_weight_dtypes(model, a.weights, device.facts());
   settings.times_kernels = a.times_kernels;
   ASSIGN_OR_RETURN(const TrainBench bench, bench_train(model, device, settings));
   const DeviceFacts ceilings = measured_facts(device.facts());
@@ -178,7 +178,7 @@ Status run_generate(BenchArguments& a, Device& device) {
   GenerateBenchSettings& settings = a.generate;
   settings.compute = compute_dtype(a.device, device.facts());
   settings.without = a.without;
-  settings.weights = choose_weight_dtypes(model, a.weights);
+  settings.weights = choose_weight_dtypes(model, a.weights, device.facts());
   settings.times_kernels = a.times_kernels;
   ASSIGN_OR_RETURN(const GenerateBench bench, bench_generate(model, device, settings));
   const DeviceFacts ceilings = measured_facts(device.facts());
@@ -194,7 +194,7 @@ Status run_generate(BenchArguments& a, Device& device) {
       {"prompt", settings.prompt},
       {"new", settings.new_tokens},
       {"streams", settings.streams},
-      {"type", a.weights == "as-stored" ? "as-is" : a.weights},
+      {"type", a.weights == "as-stored" || a.weights == "auto" ? "as-is" : a.weights},
       {"threads", ceilings.threads},
       {"prefill_tokens_per_second", rounded(static_cast<double>(settings.prompt) * streams / prefill, 10)},
       {"decode_tokens_per_second", rounded(static_cast<double>(settings.new_tokens) * streams / decode, 10)},

@@ -61,12 +61,13 @@ struct TrainRecipe {
 
   // Machine
   std::string device = "cpu";
+  std::string graphs = "on";
   std::string compute = "auto";
   int64_t threads = 0;  // 0 is every core
   ByteSize memory;      // 0 is no limit
   std::string recompute = "auto";
   StringList without;  // passes and kernels to leave out
-  std::string weights = "as-stored";
+  std::string weights = "auto";
 
   bool operator==(const TrainRecipe&) const = default;
 };

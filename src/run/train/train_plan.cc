@@ -87,14 +87,14 @@ std::vector<FitCandidate> candidates(const TrainRecipe& recipe, const Model& mod
 }  // namespace
 
 DType resolve_compute(std::string_view compute, const DeviceFacts& facts) {
-  if (compute == "auto") return facts.has("avx512_bf16") ? DType::bf16 : DType::f32;
+  if (compute == "auto") return facts.has("avx512_bf16") || facts.has("bf16") ? DType::bf16 : DType::f32;
   return compute == "bf16" ? DType::bf16 : DType::f32;
 }
 
 ProgramSettings recipe_program_settings(const TrainRecipe& recipe, const Model& model,
                                         const DeviceFacts& facts) {
   return {resolve_compute(recipe.compute, facts), recipe.without,
-          choose_weight_dtypes(model, recipe.weights)};
+          choose_weight_dtypes(model, recipe.weights, facts)};
 }
 
 AdapterOptions recipe_adapter_options(const TrainRecipe& recipe) {
