@@ -102,6 +102,25 @@ TEST_F(HealthOfRuns, StopSavesTheStateBeforeTheStep) {
   EXPECT_EQ(on->steps, 60);
 }
 
+// A rate so high that the second step overflows: the adapter is lost, so no choice can save the run.
+TEST_F(HealthOfRuns, ALossThatIsNotFiniteEndsTheRunWithItsRows) {
+  write_rows(12);
+  for (const char* on_spike : {"warn", "stop", "skip", "rollback"}) {
+    TrainRecipe r = shock_recipe(on_spike);
+    r.tokens_per_step = 48;
+    r.lr = 1e30;
+    const auto result = begin(r);
+    ASSERT_FALSE(result.ok()) << on_spike;
+    EXPECT_EQ(result.error().code, ErrorCode::device) << on_spike;
+    EXPECT_THAT(result.error().subject, HasSubstr(", rows ")) << on_spike;
+    EXPECT_THAT(result.error().hint, HasSubstr("Lower --lr")) << on_spike;
+    EXPECT_THAT(result.error().hint, HasSubstr("tenon train --resume")) << on_spike;
+    const auto record = read_record(run_record_path(r.out));
+    EXPECT_EQ(record->end->status, "failed") << on_spike;
+    EXPECT_EQ(record->notes.back().kind, "not_finite") << on_spike;
+  }
+}
+
 // A run that went back, and one that was interrupted on its way back, are the same run.
 TEST_F(HealthOfRuns, RollbackGoesToTheCheckpointAndOnBehindTheRows) {
   write_rows_with_a_shock();

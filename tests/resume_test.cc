@@ -1,11 +1,14 @@
 // A run that was interrupted in any way goes on as if nothing had happened, to the bit; a run that is not the
 // same any more is refused.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include "io/write_points.h"
 #include "run/train/run_paths.h"
