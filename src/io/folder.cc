@@ -100,11 +100,6 @@ Status remove_file(const std::string& path) {
   return {};
 }
 
-Status remove_empty_folder(const std::string& path) {
-  if (write_points::remove_folder(path.c_str()) != 0) return system_error("remove the folder", errno, path);
-  return {};
-}
-
 Status remove_partial_files(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, list_folder(folder));
   for (const std::string& name : names) {

@@ -109,10 +109,6 @@ int make_folder(const char* path) {
   return passes(Call::other) ? ::mkdir(path, 0777) : -1;
 }
 
-int remove_folder(const char* path) {
-  return passes(Call::remove) ? ::rmdir(path) : -1;
-}
-
 int remove(const char* path) {
   return passes(Call::remove) ? ::unlink(path) : -1;
 }

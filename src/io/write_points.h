@@ -20,7 +20,6 @@ int rename(const char* from, const char* to);
 int truncate(int fd, int64_t size_bytes);  // ftruncate
 int make_folder(const char* path);         // mkdir with mode 0777
 int remove(const char* path);              // unlink
-int remove_folder(const char* path);       // rmdir
 
 // What goes wrong from a write point on.
 enum class FaultKind {
