@@ -19,7 +19,7 @@ int sync(int fd);  // fsync
 int rename(const char* from, const char* to);
 int truncate(int fd, int64_t size_bytes);  // ftruncate
 int make_folder(const char* path);         // mkdir with mode 0777
-int remove(const char* path);              // unlink
+int remove(const char* path);              // unlink, or rmdir
 
 // What goes wrong from a write point on.
 enum class FaultKind {

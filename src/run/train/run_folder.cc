@@ -300,7 +300,7 @@ void RunFolder::abandon() {
   (void)record_.close();
   (void)remove_old_run(path_);
   (void)FolderLock::remove(std::move(lock_), path_);
-  (void)remove_file(path_);  // while something of somebody else is in it, it stays
+  (void)remove_empty_folder(path_);
 }
 
 Error RunFolder::failed(Error error) {
