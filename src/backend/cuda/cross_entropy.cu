@@ -16,13 +16,13 @@ namespace {
 constexpr int64_t kChunkBytes = 256 << 20;  // of logits in f32
 constexpr int kRowThreads = 512;
 
-enum class Pass : uint8_t { loss, grad_hidden, grad_weight };
+enum class Pass : uint8_t { loss, grad_hidden, grad_weight, loss_and_grad_hidden };
 
 // Sizes, and where things lie in the workspace.
 struct Layout {
   int64_t tokens, size, vocab, chunk;
   DType dtype;  // of hidden, in which weight is read
-  int64_t weight, logits, gradient, bytes;
+  int64_t weight, logits, gradient, lse, bytes;
 };
 
 Layout layout_of(const Type& hidden, const Type& weight, Pass pass) {
@@ -42,6 +42,7 @@ Layout layout_of(const Type& hidden, const Type& weight, Pass pass) {
   l.weight = place(weight.dtype == l.dtype ? 0 : Type{l.dtype, weight.shape}.bytes());
   l.logits = place(l.chunk * l.vocab * 4);
   l.gradient = place(pass != Pass::loss && halves ? l.chunk * l.vocab * 2 : 0);
+  l.lse = place(pass == Pass::loss_and_grad_hidden ? l.tokens * 4 : 0);
   return l;
 }
 
@@ -59,7 +60,7 @@ Result<State::Chunk> prepare_chunk(const Layout& l, int64_t rows, Pass pass) {
       chunk.logits,
       Gemm::prepare({.m = rows, .n = l.vocab, .k = l.size, .trans_b = true, .operand = l.dtype}));
   if (pass == Pass::loss) return Result<State::Chunk>(std::move(chunk));
-  if (pass == Pass::grad_hidden) {
+  if (pass != Pass::grad_weight) {
     ASSIGN_OR_RETURN(
         chunk.gradient,
         Gemm::prepare({.m = rows, .n = l.size, .k = l.vocab, .operand = l.dtype, .out = l.dtype}));
@@ -228,12 +229,27 @@ struct Run {
   }
 };
 
+void launch_losses(const Run& run, int64_t first, int64_t rows, float* loss, float* lse, int32_t* predicted) {
+  launch(run.call, losses, static_cast<unsigned>(rows), kRowThreads, 0, run.head,
+         static_cast<const float*>(run.logits()), first, run.l.vocab, loss, lse, predicted);
+}
+
 void run_loss(const KernelCall& call) {
   const Run run(call, Pass::loss);
   run.each_chunk([&](int64_t first, int64_t rows, const State::Chunk&) {
-    launch(call, losses, static_cast<unsigned>(rows), kRowThreads, 0, run.head,
-           static_cast<const float*>(run.logits()), first, run.l.vocab, output_as<float>(call, 0),
-           output_as<float>(call, 1), output_as<int32_t>(call, 2));
+    launch_losses(run, first, rows, output_as<float>(call, 0), output_as<float>(call, 1),
+                  output_as<int32_t>(call, 2));
+  });
+}
+
+void run_loss_and_grad_hidden(const KernelCall& call) {
+  const Run run(call, Pass::loss_and_grad_hidden);
+  float* lse = reinterpret_cast<float*>(run.at(run.l.lse));
+  run.each_chunk([&](int64_t first, int64_t rows, const State::Chunk& chunk) {
+    launch_losses(run, first, rows, output_as<float>(call, 1), lse, output_as<int32_t>(call, 2));
+    const std::byte* dz = run.gradient(first, rows, lse, input_as<float>(call, 3));
+    chunk.gradient->run(call, dz, run.weight, nullptr, run.hidden_in(call.outputs[0].data, first), 1.0f,
+                        run.at(0));
   });
 }
 
@@ -281,6 +297,12 @@ constexpr KernelDef kKernels[] = {
      .workspace_bytes = workspace<Pass::grad_hidden>,
      .prepare = prepare<Pass::grad_hidden>,
      .run = run_grad_hidden},
+    {.op = "linear_cross_entropy_with_grad",
+     .name = "linear_cross_entropy_with_grad",
+     .serves = serves,
+     .workspace_bytes = workspace<Pass::loss_and_grad_hidden>,
+     .prepare = prepare<Pass::loss_and_grad_hidden>,
+     .run = run_loss_and_grad_hidden},
     {.op = "linear_cross_entropy_grad_weight",
      .name = "linear_cross_entropy_grad_weight",
      .serves = serves,
