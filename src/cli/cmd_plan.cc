@@ -24,6 +24,7 @@ struct PlanArguments {
   TrainRecipe recipe;
   int64_t prefill = 0;
   int64_t decode = 0;
+  std::string facts;
   bool steps = false;
   bool json = false;
 };
@@ -68,11 +69,15 @@ Status plan_generation(const PlanArguments& a, const Model& model, const Device&
                      "--memory", "Ask for a shorter context.");
 }
 
+Result<std::unique_ptr<Device>> device_to_plan_for(const PlanArguments& a) {
+  if (!a.facts.empty()) return described_device(a.facts);
+  return open_device({a.recipe.device, a.recipe.compute, a.recipe.threads, a.recipe.graphs});
+}
+
 Status run_plan(PlanArguments& a) {
   RETURN_IF_ERROR(check_recipe(a.recipe));
   RETURN_IF_ERROR(require_recipe(a.recipe, {"model"}));
-  DeviceArguments arguments{a.recipe.device, a.recipe.compute, a.recipe.threads};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, open_device(arguments));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, device_to_plan_for(a));
   ASSIGN_OR_RETURN(const Model model, open_model(a.recipe.model));
   const int64_t budget = a.recipe.memory.bytes > 0 ? a.recipe.memory.bytes : device->facts().memory_bytes;
   if (a.prefill > 0 || a.decode > 0) return plan_generation(a, model, *device, budget);
@@ -115,6 +120,9 @@ Command plan_command() {
                              at_least(0)});
   command.options.push_back(
       {"decode", &a->decode, "Plan decoding alone in a context of N tokens", "N", {}, at_least(0)});
+  command.options.push_back({"facts", &a->facts,
+                             "Plan for the machine that a file of facts describes (facts/), not for this one",
+                             "FILE"});
   command.options.push_back({"steps", &a->steps, "List every step with its kernel and placement"});
   command.options.push_back({"json", &a->json, "Print the account as JSON"});
   command.prepare = [a]() -> Status {

@@ -3,7 +3,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/cpu_device.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "run/probe.h"

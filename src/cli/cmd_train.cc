@@ -55,8 +55,10 @@ std::string describe(const TrainJob& job) {
   }
   out +=
       fmt::format("adapter  {} modules, {} parameters\n", job.adapter.modules.size(), human_count(trained));
-  out += fmt::format("compute  {} on {} threads of {}\n", job.recipe.compute, job.plan.plan.facts.threads,
-                     job.plan.plan.facts.name);
+  const DeviceFacts& facts = job.plan.plan.facts;
+  const std::string threads =
+      facts.kind == DeviceKind::cpu ? fmt::format("{} threads of ", facts.threads) : std::string();
+  out += fmt::format("compute  {} on {}{}\n", job.recipe.compute, threads, facts.name);
   out += fmt::format("memory   {} planned of {}{}\n", format_bytes(needed_bytes(job.plan.plan)),
                      format_bytes(job.plan.budget_bytes),
                      job.plan.recomputed_blocks > 0
@@ -109,7 +111,7 @@ class Display {
 Status run_train(TrainArguments& a) {
   RETURN_IF_ERROR(require_recipe(a.recipe, {"model", "data", "out"}));
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device,
-                   open_device({a.recipe.device, a.recipe.compute, a.recipe.threads}));
+                   open_device({a.recipe.device, a.recipe.compute, a.recipe.threads, a.recipe.graphs}));
   RETURN_IF_ERROR(check_run_folder(a.recipe.out, a.recipe.overwrite));
   ASSIGN_OR_RETURN(const std::unique_ptr<TrainJob> job, prepare_training(a.recipe, *device));
   if (!a.json) std::fputs(describe(*job).c_str(), stderr);

@@ -25,7 +25,7 @@ std::string see_help(const Command& command) {
 }
 
 Error unknown_option(const Command& command, std::string_view name) {
-  std::vector<std::string> spelled;
+  std::vector<std::string> spelled = {"--help"};
   for (const std::string_view known : option_names(command.options))
     spelled.push_back(fmt::format("--{}", known));
   const std::vector<std::string_view> candidates(spelled.begin(), spelled.end());

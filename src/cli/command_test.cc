@@ -50,6 +50,7 @@ TEST(ParseArguments, SetsWhatIsGiven) {
 
 TEST(ParseArguments, SaysWhatIsWrong) {
   EXPECT_EQ(failure({"p", "--rnak", "8"}), "sample: unknown option '--rnak'\n  did you mean '--rank'?");
+  EXPECT_EQ(failure({"p", "--hlp"}), "sample: unknown option '--hlp'\n  did you mean '--help'?");
   EXPECT_EQ(failure({"p", "-q"}), "sample: unknown option '-q'\n  See 'tenon sample --help'.");
   EXPECT_EQ(failure({"p", "--rank"}),
             "--rank: needs a value: --rank N\n  Write --rank=VALUE for a value that begins with --.");

@@ -100,6 +100,16 @@ Status remove_file(const std::string& path) {
   return {};
 }
 
+Status remove_folder(const std::string& path) {
+  if (!is_folder(path)) return {};
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, list_folder(path));
+  for (const std::string& name : names) {
+    const std::string inside = join_path(path, name);
+    RETURN_IF_ERROR(is_folder(inside) ? remove_folder(inside) : remove_file(inside));
+  }
+  return remove_file(path);
+}
+
 Status remove_partial_files(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, list_folder(folder));
   for (const std::string& name : names) {

@@ -30,6 +30,9 @@ Status rename_durable(const std::string& from, const std::string& to);
 // Removes the file if it is there.
 Status remove_file(const std::string& path);
 
+// Removes the folder, if it is there, with all that is in it.
+Status remove_folder(const std::string& path);
+
 // Removes temporary files that killed writers (io/write_file.h) left in the folder. Call with the lock held.
 Status remove_partial_files(const std::string& folder);
 

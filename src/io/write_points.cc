@@ -106,7 +106,7 @@ int make_folder(const char* path) {
 }
 
 int remove(const char* path) {
-  return passes(Call::remove) ? ::unlink(path) : -1;
+  return passes(Call::remove) ? ::remove(path) : -1;
 }
 
 Result<Fault> parse_fault(std::string_view text) {

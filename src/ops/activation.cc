@@ -44,8 +44,8 @@ struct Point {
 };
 
 Point gelu_at(double x) {
-  const double phi = 0.5 * (1 + std::erf(x / std::numbers::sqrt2));
-  return {x * phi, phi + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi)};
+  const double cdf = 0.5 * (1 + std::erf(x / std::numbers::sqrt2));
+  return {x * cdf, cdf + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi)};
 }
 
 Point gelu_tanh_at(double x) {

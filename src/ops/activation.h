@@ -1,6 +1,6 @@
 // out = f(x), element by element, computed in f64 or f32 and rounded once. Kinds: relu; relu2, the square of
-// relu; gelu, x * Phi(x) (Hendrycks and Gimpel 2016); gelu_tanh, its approximation by tanh; swish, x *
-// sigmoid(a * x); sigmoid; tanh; softplus, log(1 + exp(x)); sqrt_softplus, its root; clamp to [a, b];
+// relu; gelu, x * P(N(0, 1) <= x) (Hendrycks and Gimpel 2016); gelu_tanh, its approximation by tanh; swish, x
+// * sigmoid(a * x); sigmoid; tanh; softplus, log(1 + exp(x)); sqrt_softplus, its root; clamp to [a, b];
 // softcap, a * tanh(x / a). a and b are 0 where a kind has no use for them. activation_grad is dy * f'(x).
 #pragma once
 

@@ -1,5 +1,5 @@
 // A factor for each token by its position: out[t] f32 = constant + beta * log(offset + floor((positions[t] +
-// shift) / period)). Llama 4's temperature of queries is constant 1, offset 1; Ministral 3's likewise.
+// shift) / period)). Queries are scaled so for long contexts, with constant 1 and offset 1.
 #pragma once
 
 #include "ir/builder.h"

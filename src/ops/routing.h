@@ -1,7 +1,7 @@
 // Choosing experts. top_k: x [tokens, experts] to the indices [tokens, k] i32 of each row's k largest,
 // largest first, the lower index first among equals. With groups > 1 only experts of the `group_limit` best
 // of that many equal groups are chosen from; a group's score is its largest element, or the sum of its two
-// largest (group_sum = 2; DeepSeek-V3). gather_columns: out[t, i] = x[t, ids[t, i]], with its gradient.
+// largest (group_sum = 2). gather_columns: out[t, i] = x[t, ids[t, i]], with its gradient.
 #pragma once
 
 #include "ir/builder.h"

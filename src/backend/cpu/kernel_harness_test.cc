@@ -134,11 +134,12 @@ double largest_magnitude(const std::vector<double>& values) {
   return largest;
 }
 
-// rms_norm_grad_input subtracts near numbers where rows are short, which moving the inputs does not show: a
+// The gradients of norms subtract near numbers where rows are short, which moving the inputs does not show: a
 // few units in the last place of r * dy * weight, with r at most 1 / the smallest rms.
 double cancellation_floor(const OpCase& op_case, const ReferenceValues& values) {
-  if (op_case.op->name != "rms_norm_grad_input") return 0;
-  const size_t n = values[1].size();
+  const bool weighted = op_case.op->name == "rms_norm_grad_input";
+  if (!weighted && op_case.op->name != "normalise_grad") return 0;
+  const auto n = static_cast<size_t>(op_case.inputs[0].type.shape[-1]);
   double largest_r = 0;
   for (size_t row = 0; n > 0 && row < values[0].size() / n; ++row) {
     double squares = 0;
@@ -146,13 +147,16 @@ double cancellation_floor(const OpCase& op_case, const ReferenceValues& values) 
     largest_r =
         std::max(largest_r, 1 / std::sqrt(squares / static_cast<double>(n) + op_case.attrs.real("eps")));
   }
+  if (!weighted) return 0x1p-21 * largest_r * largest_magnitude(values[1]);
   const double weight = largest_magnitude(values[1]) + std::abs(op_case.attrs.real("weight_offset"));
   return 0x1p-21 * largest_r * largest_magnitude(values[2]) * weight;
 }
 
 // b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is.
-void round_second_operand(const OpCase& op_case, ReferenceValues& values) {
-  if (op_case.op->name != "matmul" || op_case.inputs[0].type.dtype != DType::bf16) return;
+void round_second_operand(const OpCase& op_case, SecondOperand second, ReferenceValues& values) {
+  const bool in_head =
+      second == SecondOperand::rounded_in_head_too && op_case.op->name.starts_with("linear_");
+  if ((op_case.op->name != "matmul" && !in_head) || op_case.inputs[0].type.dtype != DType::bf16) return;
   for (double& value : values[1]) value = round_to_dtype(value, DType::bf16);
 }
 
@@ -202,7 +206,7 @@ Prepared prepare(const OpCase& op_case, uint64_t seed, SecondOperand second) {
       widen_to_f64(type.dtype, out.inputs[i].data(), type.elements(), values[i].data());
     }
   }
-  if (second == SecondOperand::rounded) round_second_operand(op_case, values);
+  if (second != SecondOperand::as_is) round_second_operand(op_case, second, values);
   out.expected = evaluate_op(*op_case.op, op_case.attrs, out.types, values);
   out.tolerance = naive_errors(op_case, out.types, values, out.expected);
   for (double& tolerance : out.tolerance) {
@@ -278,8 +282,6 @@ std::vector<Bytes> run_kernel(const KernelDef& kernel, const Prepared& p, Thread
   return results;
 }
 
-namespace {
-
 void expect_close(const Prepared& p, const std::vector<Bytes>& results) {
   for (size_t o = 0; o < results.size(); ++o) {
     const Type& type = p.op_case.outputs[o];
@@ -302,8 +304,6 @@ std::vector<Alias> aliases_of_kind(const Prepared& p, AliasKind kind) {
   }
   return out;
 }
-
-}  // namespace
 
 void check_kernel(const KernelDef& kernel, const Prepared& p, ThreadPool& threads) {
   const std::vector<Alias> must = aliases_of_kind(p, AliasKind::must);

@@ -87,7 +87,7 @@ std::vector<FitCandidate> candidates(const TrainRecipe& recipe, const Model& mod
 }  // namespace
 
 DType resolve_compute(std::string_view compute, const DeviceFacts& facts) {
-  if (compute == "auto") return facts.has("avx512_bf16") ? DType::bf16 : DType::f32;
+  if (compute == "auto") return facts.has("avx512_bf16") || facts.has("bf16") ? DType::bf16 : DType::f32;
   return compute == "bf16" ? DType::bf16 : DType::f32;
 }
 
