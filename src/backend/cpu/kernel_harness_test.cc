@@ -154,18 +154,17 @@ double cancellation_floor(const OpCase& op_case, const ReferenceValues& values) 
   return 0x1p-21 * largest_r * largest_magnitude(values[2]) * weight;
 }
 
-// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is, and so
-// do the CPU's kernels where it is block-quantised.
+// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is. Blocks,
+// and the weight of the vocabulary head, may be either.
 void round_second_operand(const OpCase& op_case, SecondOperand second, ReferenceValues& values) {
+  const bool everywhere = second == SecondOperand::rounded_everywhere;
   const bool low_rank = op_case.op->name == "matmul_low_rank";
-  const bool in_head =
-      second == SecondOperand::rounded_in_head_too && op_case.op->name.starts_with("linear_");
-  if (op_case.op->name != "matmul" && !low_rank && !in_head) return;
+  const bool head = everywhere && op_case.op->name.starts_with("linear_cross_entropy");
+  if (op_case.op->name != "matmul" && !low_rank && !head) return;
   for (size_t b : {1, 3}) {
     if (b == 3 && !low_rank) continue;
     if (op_case.inputs[b - 1].type.dtype != DType::bf16) continue;
-    const bool blocks = is_block_quantised(op_case.inputs[b].type.dtype);
-    if (blocks && second == SecondOperand::rounded) continue;
+    if (is_block_quantised(op_case.inputs[b].type.dtype) && !everywhere) continue;
     for (double& value : values[b]) value = round_to_dtype(value, DType::bf16);
   }
 }
