@@ -7,9 +7,7 @@
 #include <iterator>
 #include <unordered_set>
 
-#include "ir/verify.h"
 #include "models/weight_map.h"
-#include "passes/expand_ops.h"
 #include "run/programs.h"
 
 namespace tenon {
@@ -44,18 +42,6 @@ Status load_static(const Model& model, const AdapterSet* adapter, const StaticVa
   const WeightSource* source = model.weights.find(value.name);
   CHECK(source != nullptr, value.name);
   return load_weight(model.checkpoint, *source, value.type.dtype, destination);
-}
-
-// Fused ops that the device has no kernel for become what they stand for.
-std::vector<Program> served_programs(std::vector<Program> programs, std::span<const KernelDef> kernels) {
-  for (Program& program : programs) {
-    program = expand_ops(program, [&](std::string_view op) {
-      return std::any_of(kernels.begin(), kernels.end(), [&](const KernelDef& k) { return k.op == op; });
-    });
-    const Status status = verify(program);
-    CHECK(status.ok(), status.ok() ? "" : status.error().text());
-  }
-  return programs;
 }
 
 // A name that means nothing would leave out nothing, in silence.
@@ -96,7 +82,6 @@ std::vector<std::string> external_weights(const Model& model, std::span<const Pr
 Result<Plan> plan_programs(std::vector<Program> programs, const Model& model, const Device& device,
                            const std::vector<std::string>& without) {
   RETURN_IF_ERROR(check_without(without, device.kernels()));
-  programs = served_programs(std::move(programs), device.kernels());
   PlanOptions options;
   options.external = external_weights(model, programs, device);
   options.without_kernels = without;

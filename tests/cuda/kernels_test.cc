@@ -166,7 +166,6 @@ TEST_P(CudaKernels, AgreeWithTheReferenceOnEveryCase) {
       check_on_device(*device, kernel, p);
       if (testing::Test::HasFailure()) return;
     }
-    if (served == 0 && op_case.op->expand != nullptr) continue;  // programs get its composition
     EXPECT_GE(served, 1) << "no kernel serves this case";
   }
 }
