@@ -34,7 +34,8 @@ class TinyRun : public testing::Test {
   static Result<TrainResult> resume(const std::string& run, int64_t stop_after = 0,
                                     const std::function<void(TrainRecipe&)>& change = {});
 
-  TestFolder folder_;
+  // In memory where that is possible: runs sync at every turn, and disks take milliseconds for it.
+  TestFolder folder_{is_folder("/dev/shm") ? "/dev/shm/" : testing::TempDir()};
 };
 
 // What two runs must have in common to be the same to the bit.

@@ -28,6 +28,11 @@ $ cat > break.py <<'END'
 > f = model("index"); (f / "model.safetensors").rename(f / "model-00001-of-00002.safetensors"); h, d = tensors(pathlib.Path("m")); (f / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {k: "model-00002-of-00002.safetensors" for k in h if k != "__metadata__"}}))
 > config("key", hidden_size=None); config("sizes", hidden_size=48); config("heads", num_key_value_heads=3); config("layers", num_hidden_layers=2**31 - 1); config("negative", vocab_size=-1)
 > config("vocab", vocab_size=50)
+> f = model("tokens"); h, d = tensors(f); e = h["model.embed_tokens.weight"]; a, b = e["data_offsets"]; gone = 60 * 32 * 4
+> e["shape"] = [100, 32]; e["data_offsets"] = [a, b - gone]
+> for k, t in h.items():
+>     if k != "__metadata__" and t["data_offsets"][0] >= b: t["data_offsets"] = [x - gone for x in t["data_offsets"]]
+> write(f, h, d[:b - gone] + d[b:]); p = f / "config.json"; c = json.loads(p.read_text()); c["vocab_size"] = 100; p.write_text(json.dumps(c))
 > f = model("text"); (f / "config.json").write_text("{")
 > g = pathlib.Path("g"); g.mkdir(); shutil.copy(sys.argv[1] + "/io/reference.gguf", g / "cut.gguf"); (g / "cut.gguf").write_bytes((g / "cut.gguf").read_bytes()[:200])
 > data = bytearray(pathlib.Path(sys.argv[1] + "/io/reference.gguf").read_bytes()); data[8:16] = struct.pack("<Q", 2**63); (g / "count.gguf").write_bytes(data)
@@ -76,7 +81,7 @@ tenon: model.layers.0.mlp.up_proj.weight: the value at row 0, column 0 is not fi
 exit 2
 
 # Configurations
-$ . ./try.sh; for model in key sizes heads layers negative text vocab; do echo "== $model"; try $model; done
+$ . ./try.sh; for model in key sizes heads layers negative text vocab tokens; do echo "== $model"; try $model; done
 == key
 tenon: key/config.json: the key 'hidden_size' is missing
   The configuration of this architecture must have it; download the file again or add the key.
@@ -101,6 +106,10 @@ exit 2
 == vocab
 tenon: vocab: model.embed_tokens.weight: its shape is [160, 32], but the configuration asks for [50, 32]
   The configuration and the weights are not of the same model.
+exit 2
+== tokens
+tenon: tokens: the tokenizer has 104 ids, but the model has 100 embedding rows
+  The tokenizer and the weights are not of the same model.
 exit 2
 
 # GGUF

@@ -34,10 +34,9 @@ constexpr std::array kSideFiles = {"config.json",
 
 // Files are judged by their content, wherever they lie now.
 constexpr std::array<std::string_view, 5> kPaths = {"model", "data", "eval-data", "template", "adapter"};
-constexpr std::array<std::string_view, 13> kMayChange = {
-    "steps", "epochs",    "lr",         "schedule", "warmup-steps", "checkpoint-every",
-    "keep",  "keep-best", "early-stop", "on-spike", "tensorboard",  "samples",
-    "memory"};
+constexpr std::array<std::string_view, 14> kMayChange = {
+    "steps",     "epochs",     "lr",       "schedule",    "warmup-steps", "checkpoint-every", "keep",
+    "keep-best", "early-stop", "on-spike", "tensorboard", "samples",      "memory",           "graphs"};
 constexpr std::array<std::string_view, 2> kNotSettings = {"out", "overwrite"};
 
 template <size_t N>

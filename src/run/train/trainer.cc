@@ -242,7 +242,7 @@ bool Trainer::save_is_due() const {
 }
 
 Status Trainer::save() {
-  progress_.setbacks = 0;
+  if (job_.recipe.on_spike == "rollback") progress_.setbacks = 0;
   if (!observer_.save || saved_ == progress_) return {};
   ASSIGN_OR_RETURN(const std::string file, observer_.save(progress_, session_));
   if (interval_.steps > 0 && progress_.step % interval_.steps == 0) rollback_file_ = file;
