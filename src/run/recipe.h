@@ -76,6 +76,7 @@ struct TrainRecipe {
   ByteSize memory;      // 0 is no limit
   std::string recompute = "auto";
   StringList without;  // passes and kernels to leave out
+  std::string weights = "as-stored";
 
   bool operator==(const TrainRecipe&) const = default;
 };
