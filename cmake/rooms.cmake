@@ -76,6 +76,7 @@ tenon_room(run ROOMS base io record text ir ops models passes device plan exec L
 tenon_room(cli ROOMS base io record text ir ops models passes device plan exec run backend/cpu backend/cuda)
 
 target_compile_definitions(tenon_run PRIVATE TENON_VERSION="${PROJECT_VERSION}")
+include(cmake/embed_page.cmake)
 target_compile_definitions(tenon_cli PRIVATE TENON_VERSION="${PROJECT_VERSION}")
 
 # Tests of the whole: golden families through every room.

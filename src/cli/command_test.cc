@@ -82,6 +82,19 @@ TEST(ParseArguments, OptionsOverrideWhatPrepareSets) {
   EXPECT_EQ(values.text, "from the file");
 }
 
+TEST(ParseArguments, PrepareSeesTheEarlyOptionsOnly) {
+  Values values;
+  Command command = sample(values);
+  command.early_options = {"text"};
+  command.prepare = [&]() -> Status {
+    EXPECT_EQ(values.text, "early");
+    EXPECT_EQ(values.rank, 16);
+    return {};
+  };
+  ASSERT_TRUE(parse_arguments(command, {"p", "--rank", "8", "--text", "early"}).ok());
+  EXPECT_EQ(values.rank, 8);
+}
+
 TEST(Commands, EveryOneExplainsItself) {
   for (const Command& command : all_commands()) {
     EXPECT_FALSE(command.summary.empty()) << command.name;

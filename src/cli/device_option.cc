@@ -96,6 +96,14 @@ void add_device_options(Command& command, DeviceArguments& arguments) {
                              {"on", "off"}});
 }
 
+Option weights_option(std::string* target) {
+  return {"weights",
+          target,
+          "Matrices in memory: as-stored leaves quantised ones in the file as they are",
+          {},
+          {"as-stored", "bf16", "q8_0", "f32"}};
+}
+
 Result<std::unique_ptr<Device>> open_device(const DeviceArguments& arguments) {
   if (arguments.device != "cpu") {
     ASSIGN_OR_RETURN(const int index, gpu_index(arguments.device));

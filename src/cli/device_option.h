@@ -21,6 +21,9 @@ struct DeviceArguments {
 
 void add_device_options(Command& command, DeviceArguments& arguments);
 
+// --weights: how matrices are kept in memory (run/weight_dtypes.h), "as-stored" at first.
+Option weights_option(std::string* target);
+
 // "cpu", or "cuda" and "cuda:N" for the N-th visible GPU. Fails where this build or machine has no such
 // device.
 Result<std::unique_ptr<Device>> open_device(const DeviceArguments& arguments);

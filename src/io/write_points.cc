@@ -101,6 +101,10 @@ int rename(const char* from, const char* to) {
   return passes(Call::other) ? ::rename(from, to) : -1;
 }
 
+int truncate(int fd, int64_t size_bytes) {
+  return passes(Call::other) ? ::ftruncate(fd, size_bytes) : -1;
+}
+
 int make_folder(const char* path) {
   return passes(Call::other) ? ::mkdir(path, 0777) : -1;
 }

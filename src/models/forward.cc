@@ -110,9 +110,9 @@ int64_t head_width(const ModelSpec& spec) {
 }
 
 ValueId head_weight(Builder& builder, const ModelSpec& spec, const ForwardOptions& options) {
-  const std::string& path = spec.tied ? spec.embedding_path : spec.head.path;
-  return builder.add_static(Role::weight, path + ".weight",
-                            {options.weight_dtype, Shape{spec.vocab, head_width(spec)}});
+  const std::string name = (spec.tied ? spec.embedding_path : spec.head.path) + ".weight";
+  return builder.add_static(Role::weight, name,
+                            {options.matrix_dtype(name), Shape{spec.vocab, head_width(spec)}});
 }
 
 ValueId head_input(Builder& builder, const ModelSpec& spec, ValueId x) {

@@ -144,9 +144,10 @@ TEST(Gradients, OpsWithoutARule) {
                   "accumulate", "activation_grad", "adamw", "attention_grad", "biased_attention_grad",
                   "biased_paged_attention", "cache_write", "column_sum", "embedding_grad",
                   "gather_columns_grad", "gather_rows_grad", "global_norm", "grouped_matmul_grad_weight",
-                  "linear_cross_entropy_grad_hidden", "linear_cross_entropy_grad_weight", "normalise_grad",
-                  "paged_attention", "position_scale", "rms_norm_grad_input", "rms_norm_grad_weight",
-                  "rope_table", "rope_table_by_length", "silu_grad", "swiglu_grad", "top_k", "zero"));
+                  "linear_cross_entropy_grad_hidden", "linear_cross_entropy_grad_weight",
+                  "linear_cross_entropy_with_grad", "matmul_low_rank", "normalise_grad", "paged_attention",
+                  "position_scale", "rms_norm_grad_input", "rms_norm_grad_weight", "rope_table",
+                  "rope_table_by_length", "silu_grad", "swiglu_grad", "top_k", "zero"));
 }
 
 TEST(Gradients, NothingIsBuiltWhereNoneIsNeeded) {

@@ -24,9 +24,9 @@ struct Prepared {
   std::vector<double> tolerance;
 };
 
-// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is. The
-// weight of the vocabulary head may be either.
-enum class SecondOperand { rounded, rounded_in_head_too, as_is };
+// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is. Blocks
+// and the weight of the vocabulary head may be either: `rounded` leaves them as they are.
+enum class SecondOperand { rounded, rounded_everywhere, as_is };
 Prepared prepare(const OpCase& op_case, uint64_t seed, SecondOperand second = SecondOperand::rounded);
 
 OpSite site_of(const Prepared& prepared);

@@ -32,7 +32,9 @@ constexpr ToleranceFactor kFactors[] = {
     {"linear_cross_entropy", 3},
     {"linear_cross_entropy_grad_hidden", 3},
     {"linear_cross_entropy_grad_weight", 3},
+    {"linear_cross_entropy_with_grad", 3},
     {"matmul", 3},
+    {"matmul_low_rank", 3},
     {"paged_attention", 4},
     {"rms_norm_grad_weight", 3},
     {"sum", 3},
@@ -152,12 +154,19 @@ double cancellation_floor(const OpCase& op_case, const ReferenceValues& values) 
   return 0x1p-21 * largest_r * largest_magnitude(values[2]) * weight;
 }
 
-// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is.
+// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is. Blocks,
+// and the weight of the vocabulary head, may be either.
 void round_second_operand(const OpCase& op_case, SecondOperand second, ReferenceValues& values) {
-  const bool in_head =
-      second == SecondOperand::rounded_in_head_too && op_case.op->name.starts_with("linear_");
-  if ((op_case.op->name != "matmul" && !in_head) || op_case.inputs[0].type.dtype != DType::bf16) return;
-  for (double& value : values[1]) value = round_to_dtype(value, DType::bf16);
+  const bool everywhere = second == SecondOperand::rounded_everywhere;
+  const bool low_rank = op_case.op->name == "matmul_low_rank";
+  const bool head = everywhere && op_case.op->name.starts_with("linear_cross_entropy");
+  if (op_case.op->name != "matmul" && !low_rank && !head) return;
+  for (size_t b : {1, 3}) {
+    if (b == 3 && !low_rank) continue;
+    if (op_case.inputs[b - 1].type.dtype != DType::bf16) continue;
+    if (is_block_quantised(op_case.inputs[b].type.dtype) && !everywhere) continue;
+    for (double& value : values[b]) value = round_to_dtype(value, DType::bf16);
+  }
 }
 
 // The largest change of each output when every floating input is moved by up to half a unit in f32's last

@@ -16,13 +16,13 @@ namespace {
 constexpr int64_t kChunkBytes = 256 << 20;  // of logits in f32
 constexpr int kRowThreads = 512;
 
-enum class Pass : uint8_t { loss, grad_hidden, grad_weight };
+enum class Pass : uint8_t { loss, grad_hidden, grad_weight, loss_and_grad_hidden };
 
 // Sizes, and where things lie in the workspace.
 struct Layout {
   int64_t tokens, size, vocab, chunk;
   DType dtype;  // of hidden, in which weight is read
-  int64_t gemm_bytes, weight, logits, low, hidden, bytes;
+  int64_t weight, logits, gradient, lse, bytes;
 };
 
 Layout layout_of(const Type& hidden, const Type& weight, Pass pass) {
@@ -41,32 +41,35 @@ Layout layout_of(const Type& hidden, const Type& weight, Pass pass) {
                   gemm_workspace_bytes(l.vocab, l.size)}));
   l.weight = place(weight.dtype == l.dtype ? 0 : Type{l.dtype, weight.shape}.bytes());
   l.logits = place(l.chunk * l.vocab * 4);
-  // The gradient of the logits in bf16 is a sum of two: its rounding, and what that left.
-  l.low = place(pass != Pass::loss && halves ? 2 * l.chunk * l.vocab * 2 : 0);
-  l.hidden = place(pass == Pass::grad_hidden && halves ? l.chunk * l.size * 4 : 0);
+  l.gradient = place(pass != Pass::loss && halves ? l.chunk * l.vocab * 2 : 0);
+  l.lse = place(pass == Pass::loss_and_grad_hidden ? l.tokens * 4 : 0);
   return l;
 }
 
 struct State : KernelState {
   struct Chunk {
-    std::optional<Gemm> logits, first, next;  // next adds to what first wrote
+    std::optional<Gemm> logits, gradient, more_gradient;  // the last adds to what the one before wrote
   };
   Chunk whole, rest;  // of l.chunk rows, and of those that remain
 };
 
 Result<State::Chunk> prepare_chunk(const Layout& l, int64_t rows, Pass pass) {
   State::Chunk chunk;
-  if (rows == 0 || l.size == 0) return Result<State::Chunk>(std::move(chunk));
+  if (rows == 0) return Result<State::Chunk>(std::move(chunk));
   ASSIGN_OR_RETURN(
       chunk.logits,
       Gemm::prepare({.m = rows, .n = l.vocab, .k = l.size, .trans_b = true, .operand = l.dtype}));
   if (pass == Pass::loss) return Result<State::Chunk>(std::move(chunk));
-  GemmProblem p{.m = rows, .n = l.size, .k = l.vocab, .operand = l.dtype};
-  if (pass == Pass::grad_weight)
-    p = {.m = l.vocab, .n = l.size, .k = rows, .trans_a = true, .operand = l.dtype};
-  ASSIGN_OR_RETURN(chunk.first, Gemm::prepare(p));
+  if (pass != Pass::grad_weight) {
+    ASSIGN_OR_RETURN(
+        chunk.gradient,
+        Gemm::prepare({.m = rows, .n = l.size, .k = l.vocab, .operand = l.dtype, .out = l.dtype}));
+    return Result<State::Chunk>(std::move(chunk));
+  }
+  GemmProblem p{.m = l.vocab, .n = l.size, .k = rows, .trans_a = true, .operand = l.dtype};
+  ASSIGN_OR_RETURN(chunk.gradient, Gemm::prepare(p));
   p.added = GemmProblem::Added::matrix;
-  ASSIGN_OR_RETURN(chunk.next, Gemm::prepare(p));
+  ASSIGN_OR_RETURN(chunk.more_gradient, Gemm::prepare(p));
   return Result<State::Chunk>(std::move(chunk));
 }
 
@@ -145,25 +148,39 @@ __global__ void losses(Head head, const float* logits, int64_t first, int64_t vo
   predicted[t] = largest.index;
 }
 
-// The gradient of the logits of a chunk, in place in f32 or as the sum of two bf16 tensors.
-__global__ void logit_gradients(Head head, float* logits, const float* lse, const float* dloss, int64_t first,
-                                int64_t vocab, uint16_t* high, uint16_t* low) {
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+// The gradient of one token's logits.
+struct TokenGradient {
+  Head head;
+  int32_t label;
+  float weight, lse;
+
+  __device__ float operator()(float logit, int v) const {
+    if (label < 0) return 0;
+    const float z = head.capped(logit);
+    const float slope = head.softcap > 0 ? 1 - (z / head.softcap) * (z / head.softcap) : 1.0f;
+    return weight * (expf(z - lse) - (v == label ? 1.0f : 0.0f)) * slope;
+  }
+};
+
+// The gradient of the logits of a chunk, rounded to the dtype that it multiplies in (in f32, it may be their
+// place).
+__global__ void logit_gradients(Head head, Tensor logits, const float* lse, const float* dloss, int64_t first,
+                                int vocab, Tensor out) {
+  const int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * kVector;
   if (column >= vocab) return;
   const int64_t t = first + blockIdx.y, at = static_cast<int64_t>(blockIdx.y) * vocab + column;
-  const int32_t label = head.labels[t];
-  float gradient = 0;
-  if (label >= 0) {
-    const float z = head.capped(logits[at]);
-    const float slope = head.softcap > 0 ? 1 - (z / head.softcap) * (z / head.softcap) : 1.0f;
-    gradient = dloss[t] * (expf(z - lse[t]) - (column == label ? 1.0f : 0.0f)) * slope * head.scale;
-  }
-  if (high == nullptr) {
-    logits[at] = gradient;
+  const TokenGradient gradient{head, head.labels[t], dloss[t] * head.scale, lse[t]};
+  if (vocab % kVector == 0) {
+    float values[kVector];
+    load_vector(logits, at, values);
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) values[e] = gradient(values[e], column + e);
+    store_vector(out, at, values);
     return;
   }
-  high[at] = bf16_bits(gradient);
-  low[at] = bf16_bits(gradient - bf16_value(high[at]));
+  for (int e = 0; e < kVector && column + e < vocab; ++e) {
+    store(out, at + e, gradient(load(logits, at + e), column + e));
+  }
 }
 
 // A call as its chunks see it.
@@ -184,9 +201,11 @@ struct Run {
     weight = at(l.weight);
   }
   std::byte* at(int64_t offset) const { return call.workspace.data() + offset; }
-  const std::byte* hidden(int64_t token) const {
-    return call.inputs[0].data + token * l.size * dtype_info(l.dtype).block_bytes;
+  // Row `token` of a tensor laid out as hidden.
+  std::byte* hidden_in(std::byte* data, int64_t token) const {
+    return data + token * l.size * dtype_info(l.dtype).block_bytes;
   }
+  const std::byte* hidden(int64_t token) const { return hidden_in(call.inputs[0].data, token); }
   float* logits() const { return reinterpret_cast<float*>(at(l.logits)); }
 
   // Calls body(first token, rows, the prepared products) for each chunk, its logits computed.
@@ -200,61 +219,57 @@ struct Run {
       body(first, rows, chunk);
     }
   }
-  // The parts whose sum is the gradient of a chunk's logits: one, or two in bf16.
-  struct Parts {
-    const std::byte* part[2];
-    int count;
-  };
-  Parts gradients(int64_t first, int64_t rows) const {
-    uint16_t *high = nullptr, *low = nullptr;
-    if (l.dtype == DType::bf16) {
-      high = reinterpret_cast<uint16_t*>(at(l.low));
-      low = high + l.chunk * l.vocab;
-    }
-    launch(call, logit_gradients, dim3(blocks_for(l.vocab), static_cast<unsigned>(rows)), kThreads, 0, head,
-           logits(), input_as<float>(call, 3), input_as<float>(call, 4), first, l.vocab, high, low);
-    if (high == nullptr) return {{at(l.logits), nullptr}, 1};
-    return {{reinterpret_cast<std::byte*>(high), reinterpret_cast<std::byte*>(low)}, 2};
+  // The gradient of a chunk's logits.
+  const std::byte* gradient(int64_t first, int64_t rows, const float* lse, const float* dloss) const {
+    const Tensor out{at(l.dtype == DType::f32 ? l.logits : l.gradient), l.dtype};
+    launch(call, logit_gradients,
+           dim3(blocks_for(l.vocab, int64_t{kThreads} * kVector), static_cast<unsigned>(rows)), kThreads, 0,
+           head, Tensor{at(l.logits), DType::f32}, lse, dloss, first, static_cast<int>(l.vocab), out);
+    return out.data;
   }
 };
+
+void launch_losses(const Run& run, int64_t first, int64_t rows, float* loss, float* lse, int32_t* predicted) {
+  launch(run.call, losses, static_cast<unsigned>(rows), kRowThreads, 0, run.head,
+         static_cast<const float*>(run.logits()), first, run.l.vocab, loss, lse, predicted);
+}
 
 void run_loss(const KernelCall& call) {
   const Run run(call, Pass::loss);
   run.each_chunk([&](int64_t first, int64_t rows, const State::Chunk&) {
-    launch(call, losses, static_cast<unsigned>(rows), kRowThreads, 0, run.head,
-           static_cast<const float*>(run.logits()), first, run.l.vocab, output_as<float>(call, 0),
-           output_as<float>(call, 1), output_as<int32_t>(call, 2));
+    launch_losses(run, first, rows, output_as<float>(call, 0), output_as<float>(call, 1),
+                  output_as<int32_t>(call, 2));
+  });
+}
+
+void run_loss_and_grad_hidden(const KernelCall& call) {
+  const Run run(call, Pass::loss_and_grad_hidden);
+  float* lse = reinterpret_cast<float*>(run.at(run.l.lse));
+  run.each_chunk([&](int64_t first, int64_t rows, const State::Chunk& chunk) {
+    launch_losses(run, first, rows, output_as<float>(call, 1), lse, output_as<int32_t>(call, 2));
+    const std::byte* dz = run.gradient(first, rows, lse, input_as<float>(call, 3));
+    chunk.gradient->run(call, dz, run.weight, nullptr, run.hidden_in(call.outputs[0].data, first), 1.0f,
+                        run.at(0));
   });
 }
 
 void run_grad_hidden(const KernelCall& call) {
   const Run run(call, Pass::grad_hidden);
-  const Layout& l = run.l;
   run.each_chunk([&](int64_t first, int64_t rows, const State::Chunk& chunk) {
-    std::byte* out = call.outputs[0].data + first * l.size * dtype_info(l.dtype).block_bytes;
-    std::byte* sum = l.dtype == DType::bf16 ? run.at(l.hidden) : out;
-    const Gemm* gemm = &*chunk.first;
-    const Run::Parts parts = run.gradients(first, rows);
-    for (int i = 0; i < parts.count; ++i) {
-      gemm->run(call, parts.part[i], run.weight, sum, sum, 1.0f, run.at(0));
-      gemm = &*chunk.next;
-    }
-    if (sum != out) launch_convert(call, {sum, DType::f32}, {out, l.dtype}, rows * l.size);
+    const std::byte* dz = run.gradient(first, rows, input_as<float>(call, 3), input_as<float>(call, 4));
+    chunk.gradient->run(call, dz, run.weight, nullptr, run.hidden_in(call.outputs[0].data, first), 1.0f,
+                        run.at(0));
   });
 }
 
 void run_grad_weight(const KernelCall& call) {
   const Run run(call, Pass::grad_weight);
-  if (run.l.tokens == 0) return launch_clear(call, call.outputs[0].data, call.outputs[0].type.bytes());
-  bool first_part = true;
+  std::byte* out = call.outputs[0].data;
+  if (run.l.tokens == 0) return launch_clear(call, out, call.outputs[0].type.bytes());
   run.each_chunk([&](int64_t first, int64_t rows, const State::Chunk& chunk) {
-    const Run::Parts parts = run.gradients(first, rows);
-    for (int i = 0; i < parts.count; ++i) {
-      const Gemm& gemm = first_part ? *chunk.first : *chunk.next;
-      gemm.run(call, parts.part[i], run.hidden(first), call.outputs[0].data, call.outputs[0].data, 1.0f,
-               run.at(0));
-      first_part = false;
-    }
+    const std::byte* dz = run.gradient(first, rows, input_as<float>(call, 3), input_as<float>(call, 4));
+    const Gemm& gemm = first == 0 ? *chunk.gradient : *chunk.more_gradient;
+    gemm.run(call, dz, run.hidden(first), out, out, 1.0f, run.at(0));
   });
 }
 
@@ -282,6 +297,12 @@ constexpr KernelDef kKernels[] = {
      .workspace_bytes = workspace<Pass::grad_hidden>,
      .prepare = prepare<Pass::grad_hidden>,
      .run = run_grad_hidden},
+    {.op = "linear_cross_entropy_with_grad",
+     .name = "linear_cross_entropy_with_grad",
+     .serves = serves,
+     .workspace_bytes = workspace<Pass::loss_and_grad_hidden>,
+     .prepare = prepare<Pass::loss_and_grad_hidden>,
+     .run = run_loss_and_grad_hidden},
     {.op = "linear_cross_entropy_grad_weight",
      .name = "linear_cross_entropy_grad_weight",
      .serves = serves,

@@ -34,24 +34,43 @@ __global__ void output_products(Backward b, int64_t items) {
 }
 
 // In place: products to weights, and dp to the gradients of the products. `lse2` (in units of log 2) and
-// `delta` give the query of an element, `seen` whether it sees the key.
-template <typename Lse, typename Delta, typename Seen>
+// `delta` give the query of an element.
+template <typename Lse, typename Delta>
 __device__ inline void weights_and_gradients(Block<kFlashRows>& s, Block<kFlashRows>& dp,
-                                             const ScoreRule& rule, Lse lse2, Delta delta, Seen seen) {
+                                             const ScoreRule& rule, Lse lse2, Delta delta) {
+  if (rule.softcap > 0) {
+#pragma unroll
+    for (int n = 0; n < kFlashRows / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float t = tanhf(rule.scale * s.value[n][i] / rule.softcap);
+        s.value[n][i] = exp2f(rule.softcap * kLog2E * t - lse2(n, i));
+        dp.value[n][i] = s.value[n][i] * rule.scale * (1 - t * t) * (dp.value[n][i] - delta(n, i));
+      }
+    }
+    return;
+  }
   const float factor = rule.scale * kLog2E;
 #pragma unroll
   for (int n = 0; n < kFlashRows / 8; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      float score = s.value[n][i] * factor, slope = rule.scale;
-      if (rule.softcap > 0) {
-        const float t = tanhf(rule.scale * s.value[n][i] / rule.softcap);
-        score = rule.softcap * kLog2E * t;
-        slope *= 1 - t * t;
-      }
-      const float weight = seen(n, i) ? exp2f(score - lse2(n, i)) : 0.0f;
-      s.value[n][i] = weight;
-      dp.value[n][i] = weight * slope * (dp.value[n][i] - delta(n, i));
+      s.value[n][i] = exp2f(s.value[n][i] * factor - lse2(n, i));
+      dp.value[n][i] = s.value[n][i] * rule.scale * (dp.value[n][i] - delta(n, i));
+    }
+  }
+}
+
+// Zeros where a query does not see a key.
+template <typename Seen>
+__device__ inline void hide_unseen(Block<kFlashRows>& s, Block<kFlashRows>& dp, Seen seen) {
+#pragma unroll
+  for (int n = 0; n < kFlashRows / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (seen(n, i)) continue;
+      s.value[n][i] = 0;
+      dp.value[n][i] = 0;
     }
   }
 }
@@ -109,13 +128,14 @@ __global__ void __launch_bounds__(kFlashThreads) query_gradients(Backward b) {
       tile(1).left(place, c, a);
       multiply_rows(dp, a, v_tile, c, place);
     }
-    const bool all_seen = key + kFlashRows - 1 <= first && key >= last_begin;
     weights_and_gradients(
-        s, dp, b.rule, [&](int, int i) { return lse2[i / 2]; }, [&](int, int i) { return delta[i / 2]; },
-        [&](int n, int i) {
-          const int at = key + 8 * n + 2 * place.t + i % 2;
-          return all_seen || (at >= begin[i / 2] && at <= row[i / 2]);
-        });
+        s, dp, b.rule, [&](int, int i) { return lse2[i / 2]; }, [&](int, int i) { return delta[i / 2]; });
+    if (key + kFlashRows - 1 > first || key < last_begin) {
+      hide_unseen(s, dp, [&](int n, int i) {
+        const int at = key + 8 * n + 2 * place.t + i % 2;
+        return at >= begin[i / 2] && at <= row[i / 2];
+      });
+    }
     multiply_tile(sum, dp, k_tile, place);
     wait_for_copies<0>();
     __syncthreads();
@@ -202,14 +222,15 @@ __global__ void __launch_bounds__(kFlashThreads) key_gradients(Backward b) {
       tile(1).left(place, c, a);
       multiply_rows(dp, a, dout_tile, c, place);
     }
-    const bool all_seen = query >= first + kFlashRows - 1 && of.begin[kFlashRows - 1] <= first;
     weights_and_gradients(
         s, dp, b.rule, [&](int n, int i) { return of.lse2[8 * n + 2 * place.t + i % 2]; },
-        [&](int n, int i) { return of.delta[8 * n + 2 * place.t + i % 2]; },
-        [&](int n, int i) {
-          const int column = 8 * n + 2 * place.t + i % 2;
-          return all_seen || (of.begin[column] <= row[i / 2] && row[i / 2] <= query + column);
-        });
+        [&](int n, int i) { return of.delta[8 * n + 2 * place.t + i % 2]; });
+    if (query < first + kFlashRows - 1 || of.begin[kFlashRows - 1] > first) {
+      hide_unseen(s, dp, [&](int n, int i) {
+        const int column = 8 * n + 2 * place.t + i % 2;
+        return of.begin[column] <= row[i / 2] && row[i / 2] <= query + column;
+      });
+    }
     multiply_tile(value_sum, s, dout_tile, place);
     multiply_tile(key_sum, dp, q_tile, place);
     wait_for_copies<0>();

@@ -1,7 +1,6 @@
 // matmul: by the library where dtypes allow (b first rounded to a's dtype, blocks decoded), else by the plain
 // kernel.
 #include "backend/cuda/convert.h"
-#include "backend/cuda/elementwise.h"
 #include "backend/cuda/gemm.h"
 #include "backend/cuda/kernel_list.h"
 #include "backend/cuda/kernel_support.h"
@@ -116,14 +115,6 @@ Result<std::unique_ptr<KernelState>> prepare(const KernelCall& call) {
   return std::unique_ptr<KernelState>(std::make_unique<State>(std::move(gemm)));
 }
 
-struct AddRow {
-  const float* row;
-  int64_t columns;
-  __device__ void operator()(const float (&x)[1], float (&y)[1], int64_t i) const {
-    y[0] = x[0] + row[i % columns];
-  }
-};
-
 void run_library(const KernelCall& call) {
   const Type& out = call.outputs[0].type;
   const Type* addend = addend_of(call);
@@ -142,11 +133,10 @@ void run_library(const KernelCall& call) {
   static_cast<const State*>(call.state)
       ->gemm.run(call, call.inputs[0].data, b, added, product, static_cast<float>(call.attrs->real("alpha")),
                  workspace);
-  if (!wide) return;
-  const int64_t count = out.elements();
-  launch(call, elementwise<AddRow, 1, 1>, blocks_for(count, int64_t{kThreads} * kVector), kThreads, 0,
-         AddRow{input_as<float>(call, 2), out.shape[1]}, Tensors<1>{{{product, DType::f32}}},
-         Tensors<1>{{output(call, 0)}}, count);
+  if (wide) {
+    launch_add_row(call, {product, DType::f32}, input_as<float>(call, 2), output(call, 0), out.shape[0],
+                   out.shape[1]);
+  }
 }
 
 constexpr KernelDef kKernels[] = {

@@ -13,6 +13,14 @@ struct Copy {
   __device__ void operator()(const float (&x)[1], float (&y)[1], int64_t) const { y[0] = x[0]; }
 };
 
+struct AddRow {
+  const float* row;
+  int64_t columns;
+  __device__ void operator()(const float (&x)[1], float (&y)[1], int64_t i) const {
+    y[0] = x[0] + row[i % columns];
+  }
+};
+
 __global__ void dequantise(Tensor from, Tensor to, int64_t count) {
   const int64_t i = thread_in_grid();
   if (i < count) store(to, i, load_number(from, i));
@@ -122,6 +130,13 @@ void launch_convert(const KernelCall& call, const Tensor& from, const Tensor& to
 
 void launch_clear(const KernelCall& call, std::byte* data, int64_t bytes) {
   launch(call, clear, blocks_for(bytes, 4 * kThreads), kThreads, 0, data, bytes);
+}
+
+void launch_add_row(const KernelCall& call, const Tensor& x, const float* row, const Tensor& out,
+                    int64_t rows, int64_t columns) {
+  const int64_t count = rows * columns;
+  launch(call, elementwise<AddRow, 1, 1>, blocks_for(count, int64_t{kThreads} * kVector), kThreads, 0,
+         AddRow{row, columns}, Tensors<1>{{x}}, Tensors<1>{{out}}, count);
 }
 
 std::span<const KernelDef> update_kernels() {
