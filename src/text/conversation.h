@@ -51,8 +51,8 @@ Result<RowFormat> detect_row_format(const nlohmann::ordered_json& row);
 
 // Reads a row of that format. What is made alike, so that templates see one shape:
 //  - content that is a list of parts becomes the text of its text parts, joined by newlines; reasoning parts
-//  go to
-//    reasoning_content, tool_call parts to tool_calls; null content is kept;
+//    go to reasoning_content, tool_call parts to tool_calls; null content is kept, content that is missing
+//    beside tool calls is empty text, as most templates want it;
 //  - tool calls whose arguments are a string of a JSON object get the object;
 //  - sharegpt roles become system, user, assistant and tool, a function_call turn an assistant message with
 //    tool_calls; "tools" given as a string of JSON is read;

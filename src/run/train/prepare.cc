@@ -80,10 +80,11 @@ Result<std::unique_ptr<TrainJob>> prepare_training(const TrainRecipe& given, con
   ASSIGN_OR_RETURN(TrainRecipe recipe, effective_recipe(given, device));
   ASSIGN_OR_RETURN(Model model, open_model(recipe.model));
   ASSIGN_OR_RETURN(ModelText text, open_text(model, recipe.chat_template));
-  ASSIGN_OR_RETURN(Dataset data, Dataset::open(recipe.data));
+  ASSIGN_OR_RETURN(const ColumnNames columns, column_names(recipe.columns));
+  ASSIGN_OR_RETURN(Dataset data, Dataset::open(recipe.data, columns));
   std::optional<Dataset> eval_data;
   if (!recipe.eval_data.empty()) {
-    ASSIGN_OR_RETURN(eval_data, Dataset::open(recipe.eval_data));
+    ASSIGN_OR_RETURN(eval_data, Dataset::open(recipe.eval_data, columns));
   }
   ASSIGN_OR_RETURN(AdapterSet adapter, recipe_adapter(recipe, model, device.facts()));
   ASSIGN_OR_RETURN(TrainPlan plan, plan_training(recipe, model, adapter.modules, device));
