@@ -13,6 +13,7 @@
 #include "cli/streams.h"
 #include "plan/fit.h"
 #include "plan/report.h"
+#include "run/cache_report.h"
 #include "run/generator.h"
 #include "run/train/train_plan.h"
 
@@ -28,7 +29,8 @@ struct PlanArguments {
   bool json = false;
 };
 
-void print_plan(const Plan& plan, const PlanArguments& a, int64_t budget) {
+// `cache`: null where nothing is generated.
+void print_plan(const Plan& plan, const PlanArguments& a, int64_t budget, const CacheReport* cache = nullptr) {
   const MemoryReport report = memory_report(plan);
   const FitVerdict verdict = fit(needed_bytes(plan), budget);
   if (a.json) {
@@ -36,10 +38,15 @@ void print_plan(const Plan& plan, const PlanArguments& a, int64_t budget) {
     out["needed_bytes"] = verdict.needed_bytes;
     out["budget_bytes"] = verdict.budget_bytes;
     out["fits"] = verdict.fits;
+    if (cache) {
+      out["cache_token_bytes"] = cache->token_bytes();
+      out["cache_state_bytes"] = cache->state_bytes();
+    }
     write_output(out.dump(2) + "\n");
     return;
   }
   write_output(memory_report_text(report));
+  if (cache) write_output("\n" + cache_report_text(*cache));
   write_output(fmt::format("{}: {} of {}.\n", verdict.fits ? "It fits" : "It does not fit",
                            format_bytes(verdict.needed_bytes), format_bytes(budget)));
   if (!a.steps) return;
@@ -60,7 +67,8 @@ Status plan_generation(const PlanArguments& a, const Model& model, const Device&
   std::vector<Program> programs = generator_programs(model.spec, modules, settings);
   if (a.prefill == 0) programs.resize(1);  // decoding alone
   ASSIGN_OR_RETURN(const Plan plan, plan_programs(std::move(programs), model, device, settings.without));
-  print_plan(plan, a, budget);
+  const CacheReport cache = cache_report(plan.programs.front().program);
+  print_plan(plan, a, budget, &cache);
   const FitVerdict verdict = fit(needed_bytes(plan), budget);
   if (verdict.fits) return {};
   return over_budget(fmt::format("generation needs {}, {} more than there are",

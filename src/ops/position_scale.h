@@ -1,5 +1,5 @@
 // A factor for each token by its position: out[t] f32 = constant + beta * log(offset + floor((positions[t] +
-// shift) / period)). Llama 4's temperature of queries is constant 1, offset 1; Ministral 3's likewise.
+// shift) / period)), or exp(beta * log(offset + (positions[t] + shift) / period)) where `power`. Llama 4's temperature of queries is constant 1, offset 1; Ministral 3's likewise.
 #pragma once
 
 #include "ir/builder.h"
@@ -13,6 +13,7 @@ struct PositionScale {
   double offset = 1;
   int64_t shift = 0;
   int64_t period = 1;
+  bool power = false;
   bool operator==(const PositionScale&) const = default;
 };
 ValueId position_scale(Builder& builder, ValueId positions, const PositionScale& scale);
