@@ -5,18 +5,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
-#include "backend/cpu/cpu_device.h"
 #include "io/write_file.h"
 #include "ops/interpret.h"
 #include "run/adapter_set.h"
 #include "run/model.h"
 #include "run/probe.h"
 #include "tests/tensor_files.h"
+#include "tests/test_device.h"
 
 namespace tenon {
 namespace {
@@ -28,46 +30,73 @@ std::string name_of(const std::string& folder) {
   return fs::path(folder).filename().string();
 }
 
-// Families that must pass, one a line: a regression fails by name. After a name, "no_greedy" says that cached
-// decoding as far as the golden goes is refused.
-std::map<std::string, std::string> supported() {
-  std::ifstream file(TENON_SOURCE_DIR "/tests/golden_supported.txt");
-  std::map<std::string, std::string> names;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    const size_t space = line.find(' ');
-    names[line.substr(0, space)] = space == std::string::npos ? "" : line.substr(space + 1);
-  }
-  return names;
+// What is asked of a family; the file explains it.
+struct Demands {
+  bool greedy = true;
+  double train_loss = 1e-4;
+  bool adapter = true;
+  double bf16_loss = 0;  // where bf16 does not hold the curve, nor small gradients
+  double grad = 0;       // where float32 asks for more than the golden's tolerance
+};
+
+// The tree whose tests/ and ../shared are read: TENON_TEST_TREE, or the one that this was built from.
+std::string source_tree() {
+  const char* tree = std::getenv("TENON_TEST_TREE");
+  return tree != nullptr ? tree : TENON_SOURCE_DIR;
 }
 
-// The folders of the repository, and those of ../shared/golden that are not among them.
-std::vector<std::string> golden_folders() {
+// Families that must pass, one a line: a regression fails by name.
+std::map<std::string, Demands> supported() {
+  std::ifstream file(source_tree() + "/tests/golden_supported.txt");
+  std::map<std::string, Demands> families;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string name, word;
+    words >> name;
+    Demands& demands = families[name];
+    while (words >> word) {
+      if (word == "no_greedy") demands.greedy = false;
+      if (word == "train_loss") words >> demands.train_loss;
+      if (word == "no_adapter") demands.adapter = false;
+      if (word == "bf16_loss") words >> demands.bf16_loss;
+      if (word == "grad") words >> demands.grad;
+    }
+  }
+  return families;
+}
+
+// The folders of the repository, and those of ../shared/golden that are not among them: of families that are
+// supported, or of the others.
+std::vector<std::string> golden_folders(bool are_supported) {
+  const std::map<std::string, Demands> families = supported();
   std::map<std::string, std::string> folders;
-  for (const char* root : {TENON_SOURCE_DIR "/tests/golden", TENON_SOURCE_DIR "/../shared/golden"}) {
+  for (const std::string& root : {source_tree() + "/tests/golden", source_tree() + "/../shared/golden"}) {
     if (!fs::is_directory(root)) continue;
     for (const auto& entry : fs::directory_iterator(root)) {
       if (entry.is_directory()) folders.emplace(name_of(entry.path().string()), entry.path().string());
     }
   }
   std::vector<std::string> out;
-  for (const auto& [name, path] : folders) out.push_back(path);
+  for (const auto& [name, path] : folders) {
+    if (families.contains(name) == are_supported) out.push_back(path);
+  }
   return out;
 }
+
+struct RoundedMaths {
+  std::map<std::string, std::vector<float>> values;  // "logits" and "lora_grad.<...>"
+  bool chooses = false;                              // experts, by top-k
+};
 
 class Golden : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (!supported().contains(name_of(GetParam()))) {
-      const auto model = open_model(GetParam());
-      ASSERT_FALSE(model.ok()) << "opens, but is not in golden_supported.txt";
-      GTEST_SKIP() << model.error().text();
-    }
     const auto text = read_file(GetParam() + "/golden.json");
     ASSERT_TRUE(text.ok());
     facts = json::parse(*text);
     want = read_tensors(GetParam() + "/golden.safetensors");
-    device = make_cpu_device(2);
+    device = test_device(1);
   }
 
   // Runs a probe and reads what it wrote.
@@ -103,8 +132,8 @@ class Golden : public testing::TestWithParam<std::string> {
     }
   }
 
-  // "logits" and "lora_grad.<...>" of the bf16 program with exact ops and rounded values.
-  std::map<std::string, std::vector<float>> naive_bf16() const {
+  // The bf16 program with exact ops and rounded values.
+  RoundedMaths naive_bf16() const {
     const auto model = open_model(GetParam());
     const auto adapter = read_adapter(GetParam() + "/adapter", forward_program(model->spec, 1, {}));
     const std::vector<int32_t>& ids = want.integers.at("input_ids");
@@ -132,14 +161,14 @@ class Golden : public testing::TestWithParam<std::string> {
     }
     statics[kLossSeedInput] = {1 / trained};
     const ReferenceValues all = evaluate_reference(program, statics, Rounding::to_dtype);
-    std::map<std::string, std::vector<float>> out;
+    RoundedMaths out;
     for (size_t i = 0; i < program.values.size(); ++i) {
       const Value& value = program.values[i];
-      if (value.name == kLogitsOutput) out["logits"].assign(all[i].begin(), all[i].end());
-      if (value.role == Role::output && value.name.starts_with(kGradientPrefix)) {
-        out["lora_" + value.name].assign(all[i].begin(), all[i].end());
-      }
+      if (value.name == kLogitsOutput) out.values["logits"].assign(all[i].begin(), all[i].end());
+      if (value.role == Role::output && value.name.starts_with(kGradientPrefix))
+        out.values["lora_" + value.name].assign(all[i].begin(), all[i].end());
     }
+    for (const Op& op : program.ops) out.chooses = out.chooses || op.def->name == "top_k";
     return out;
   }
 
@@ -151,14 +180,14 @@ class Golden : public testing::TestWithParam<std::string> {
 TEST_P(Golden, BaseInFloat32) {
   ProbeRequest request;
   request.gradients = ProbeGradients::weights;
-  const bool decodes = supported()[name_of(GetParam())] != "no_greedy";
+  const bool decodes = supported()[name_of(GetParam())].greedy;
   if (decodes) request.greedy = static_cast<int64_t>(facts["greedy_margins"].size());
   const TensorFile got = run(request);
   ASSERT_TRUE(got.floats.contains("logits"));
   EXPECT_LE(distance(got.floats.at("logits"), want.floats.at("logits")), tolerance("logits"));
   const double loss = facts["loss"];
   EXPECT_NEAR(got.floats.at("loss")[0], loss, std::max(2e-5 * loss, 1e-6));
-  expect_gradients(got, "grad.", tolerance("grad"));
+  expect_gradients(got, "grad.", std::max(tolerance("grad"), supported()[name_of(GetParam())].grad));
   if (!decodes) return;
   const std::vector<int32_t>& greedy = got.integers.at("greedy_ids");
   const size_t prompt = greedy.size() - facts["greedy_margins"].size();
@@ -169,6 +198,7 @@ TEST_P(Golden, BaseInFloat32) {
 }
 
 TEST_P(Golden, AdapterInFloat32) {
+  if (!supported()[name_of(GetParam())].adapter) GTEST_SKIP() << "its adapter is refused";
   ProbeRequest request;
   request.adapter = GetParam() + "/adapter";
   request.gradients = ProbeGradients::adapter;
@@ -181,15 +211,22 @@ TEST_P(Golden, AdapterInFloat32) {
   const double loss = facts["lora_loss"];
   EXPECT_NEAR(got.floats.at("loss")[0], loss, std::max(2e-5 * loss, 1e-6));
   expect_gradients(got, "lora_grad.", tolerance("lora_grad"));
+  const Demands demands = supported()[name_of(GetParam())];
   const std::vector<double> losses = facts["lora_train"]["losses"];
   for (size_t i = 0; i < losses.size(); ++i)
-    EXPECT_NEAR(got.floats.at("train_losses")[i], losses[i], 1e-4) << i;
+    EXPECT_NEAR(got.floats.at("train_losses")[i], losses[i], demands.train_loss) << i;
 }
 
 // bf16: an error of at most kBf16Factor times that of the same maths with every op exact and every value
-// rounded, plus one rounding. The curve stays with the float32 one.
+// rounded, plus one rounding. A small tensor may be lucky in the rounded maths, so the error of the whole
+// gradient counts for it too. The curve stays with the float32 one.
+//
+// Where experts are chosen, rounding moves tokens whose scores nearly tie to other experts, in either maths:
+// then logits, the gradient as a whole and the curve are only asked to stay near.
 TEST_P(Golden, AdapterInBf16) {
-  constexpr double kBf16Factor = 2.5, kBf16Rounding = 0x1p-8;
+  const Demands demands = supported()[name_of(GetParam())];
+  if (!demands.adapter) GTEST_SKIP() << "its adapter is refused";
+  constexpr double kBf16Factor = 3, kBf16Rounding = 0x1p-8;
   ProbeRequest request;
   request.compute = DType::bf16;
   request.adapter = GetParam() + "/adapter";
@@ -199,22 +236,47 @@ TEST_P(Golden, AdapterInBf16) {
   request.clip = facts["lora_train"]["max_grad_norm"];
   const TensorFile got = run(request);
   ASSERT_TRUE(got.floats.contains("logits"));
-  const std::map<std::string, std::vector<float>> naive = naive_bf16();
-  double all = 0;
-  for (const auto& [name, values] : want.floats)
-    all += name.starts_with("lora_grad.") ? std::pow(norm(values), 2) : 0;
-  for (const auto& [name, values] : naive) {
-    const std::vector<float>& exact = want.floats.at(name == "logits" ? "lora_logits" : name);
-    const double floor = name == "logits" ? 0 : 1e-4 * std::sqrt(all);
-    const double limit = kBf16Factor * distance(values, exact, floor) + kBf16Rounding;
-    EXPECT_LE(distance(got.floats.at(name), exact, floor), limit) << name;
+  RoundedMaths naive = naive_bf16();
+  naive.chooses = naive.chooses || demands.bf16_loss > 0;
+  const auto limit = [](double rounded) { return kBf16Factor * rounded + kBf16Rounding; };
+  const std::vector<float>& logits = want.floats.at("lora_logits");
+  EXPECT_LE(distance(got.floats.at("logits"), logits),
+            std::max(limit(distance(naive.values.at("logits"), logits)), naive.chooses ? 0.25 : 0.0));
+  std::vector<float> all_exact, all_naive, all_got;
+  for (const auto& [name, values] : naive.values) {
+    if (name == "logits") continue;
+    const auto append = [](std::vector<float>& to, const std::vector<float>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(all_exact, want.floats.at(name));
+    append(all_naive, values);
+    append(all_got, got.floats.at(name));
+  }
+  const double floor = 1e-4 * norm(all_exact), whole = distance(all_naive, all_exact);
+  EXPECT_LE(distance(all_got, all_exact), std::max(limit(whole), naive.chooses ? 0.75 : 0.0));
+  for (const auto& [name, values] : naive.values) {
+    if (name == "logits" || naive.chooses) continue;
+    const std::vector<float>& exact = want.floats.at(name);
+    EXPECT_LE(distance(got.floats.at(name), exact, floor),
+              limit(std::max(whole, distance(values, exact, floor))))
+        << name;
   }
   const std::vector<double> losses = facts["lora_train"]["losses"];
   for (size_t i = 0; i < losses.size(); ++i)
-    EXPECT_NEAR(got.floats.at("train_losses")[i] / losses[i], 1, 0.05) << i;
+    EXPECT_NEAR(got.floats.at("train_losses")[i] / losses[i], 1,
+                std::max(naive.chooses ? 0.15 : 0.05, demands.bf16_loss))
+        << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Golden, testing::ValuesIn(golden_folders()),
+TEST(GoldenRest, IsRefusedWithTheReason) {
+  for (const std::string& folder : golden_folders(false)) {
+    const auto model = open_model(folder);
+    ASSERT_FALSE(model.ok()) << folder << " opens, but is not in golden_supported.txt";
+    EXPECT_EQ(model.error().code, ErrorCode::unsupported) << model.error().text();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Golden, testing::ValuesIn(golden_folders(true)),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace

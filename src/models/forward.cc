@@ -23,6 +23,7 @@
 #include "ops/gather_rows.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/matmul.h"
+#include "ops/position_scale.h"
 #include "ops/rope_table.h"
 #include "ops/rope_table_by_length.h"
 
@@ -89,6 +90,16 @@ ValueId embed(ForwardContext& c, ValueId ids) {
   return apply(c, spec.embedding_norm, x);
 }
 
+// Rows of a table, through which no gradient flows for ids beyond it: they read row 0, which pads and is not trained.
+ValueId trained_in_table(ForwardContext& c, ValueId ids, ValueId rows) {
+  // 1 below the table's end; at most 0 from there on, where the floor of id / vocab is 1 or more.
+  const double beta = -1 / std::numbers::ln2;
+  const ValueId factor = position_scale(c.b, ids, {.constant = 1, .beta = beta, .period = c.spec.per_layer_vocab});
+  const ValueId inside = activation(c.b, factor, ActivationKind::clamp, 0, 1);
+  const ValueId fixed = detach(c.b, rows);
+  return add(c.b, fixed, mul_column(c.b, add(c.b, rows, scale(c.b, fixed, -1)), inside));
+}
+
 // Each token's inputs to the layers, [tokens, blocks, width].
 ValueId per_layer_inputs(ForwardContext& c, ValueId ids, ValueId embedded) {
   const ModelSpec& spec = c.spec;
@@ -97,7 +108,8 @@ ValueId per_layer_inputs(ForwardContext& c, ValueId ids, ValueId embedded) {
   const ValueId table = weight_matrix(c, spec.per_layer_path + ".weight", Shape{spec.per_layer_vocab, blocks * width});
   c.b.set_name(spec.per_layer_path);
   const ValueId in_table = spec.per_layer_vocab < spec.vocab ? limit_ids(c.b, ids, spec.per_layer_vocab, 0) : ids;
-  const ValueId own = times(c, embedding(c.b, table, in_table, c.options.compute), std::sqrt(static_cast<double>(width)));
+  ValueId own = times(c, embedding(c.b, table, in_table, c.options.compute), std::sqrt(static_cast<double>(width)));
+  if (spec.per_layer_vocab < spec.vocab) own = trained_in_table(c, ids, own);
   const ValueId projected = apply(c, spec.per_layer_norm, reshape(c.b, apply(c, spec.per_layer_projection, embedded), by_layer));
   return scale(c.b, add(c.b, projected, reshape(c.b, own, by_layer)), std::numbers::sqrt2 / 2);
 }

@@ -30,14 +30,14 @@ Mamba2Spec read_mamba2_layer(ConfigReader& config, const Mamba2Keys& keys, const
   return m;
 }
 
-void check_mamba2_keys(ConfigReader& config) {
+void check_mamba2_keys(ConfigReader& config, std::string_view activation_key) {
   for (const char* key :
        {"chunk_size", "mamba_chunk_size", "expand", "mamba_expand", "time_step_min", "time_step_max",
         "time_step_floor", "time_step_rank", "rescale_prenorm_residual", "residual_in_fp32",
         "use_mamba_kernels", "use_mem_eff_path", "mamba_ssm_cache_dtype", "num_logits_to_keep"}) {
     config.ignore(key);
   }
-  for (const char* key : {"hidden_act", "mamba_hidden_act"}) {
+  for (const std::string_view key : {activation_key, std::string_view("mamba_hidden_act")}) {
     const std::string name = config.text_or(key, "silu");
     config.require(name == "silu" || name == "swish", key, "must be silu for state-space layers");
   }

@@ -97,9 +97,8 @@ MambaSpec scan_of_heads(ConfigReader& config, ModelSpec& spec, const std::string
 
 Result<ModelSpec> read_zamba(ConfigReader& config) {
   const DecoderTraits traits = zamba_traits();
-  check_mamba2_keys(config);
-  for (const char* key : {"attention_hidden_size", "attn_layer_offset", "attn_layer_period", "use_associative_scan",
-                          "hidden_mamba_act"}) {
+  check_mamba2_keys(config, "hidden_mamba_act");
+  for (const char* key : {"attention_hidden_size", "attn_layer_offset", "attn_layer_period", "use_associative_scan"}) {
     config.ignore(key);
   }
   ModelSpec spec = read_decoder(config, traits);
@@ -134,7 +133,7 @@ void add_low_rank(LinearSpec& linear, const std::string& list, size_t use, int64
 
 Result<ModelSpec> read_zamba2(ConfigReader& config) {
   DecoderTraits traits = zamba_traits();
-  check_mamba2_keys(config);
+  check_mamba2_keys(config, "hidden_mamba_act");
   for (const char* key : {"attention_hidden_size", "hybrid_layer_ids", "kv_channels", "num_query_groups",
                           "use_long_context", "ffn_hidden_size", "state_size", "rope_theta", "mamba_ngroups"}) {
     config.ignore(key);
