@@ -1,10 +1,11 @@
 # The commands of a working day. CMake does the building (CMakePresets.json); this file only names the calls.
-#   make demo | test | build | fuzz | format | packages
+#   make demo | test | build | fuzz | soak | format | packages
 # PRESET=ci builds with warnings as errors, PRESET=sanitize with address and undefined-behaviour sanitizers.
 
 PRESET ?= release
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
+SOAK_STEPS ?= 20000
 
 build_dir = build/$(if $(filter ci,$(PRESET)),release,$(PRESET))
 ccache := $(shell command -v ccache 2>/dev/null)
@@ -12,7 +13,7 @@ launcher = $(if $(ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 
-.PHONY: build test demo fuzz format format-check packages
+.PHONY: build test demo fuzz soak format format-check packages
 .DEFAULT_GOAL := build
 
 packages:
@@ -36,6 +37,10 @@ fuzz: packages
 	cmake --preset fuzz $(launcher) --log-level=WARNING
 	cmake --build build/fuzz --parallel $(JOBS)
 	tools/fuzz --seconds $(FUZZ_SECONDS) build/fuzz
+
+# A tiny model for SOAK_STEPS optimiser steps, twice: nothing may grow, and every bit must be the same.
+soak: build
+	tests/soak --build $(build_dir) --steps $(SOAK_STEPS)
 
 sources = git ls-files -z -- '*.cc' '*.h' '*.cu' '*.cuh'
 

@@ -2,6 +2,7 @@
 // safetensors, and GGUF, whose Llama files hold the rows of q and k as interleaved pairs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,7 @@
 #include "models/gguf_names.h"
 #include "run/model.h"
 #include "run/probe.h"
+#include "run/session.h"
 #include "tests/tensor_files.h"
 
 namespace tenon {
@@ -53,9 +55,10 @@ class CheckpointForms : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder); }
 
-  TensorFile probe_of(const std::string& model) {
+  TensorFile probe_of(const std::string& model, const std::string& weights = "as-stored") {
     ProbeRequest request;
     request.model = model;
+    request.weight_choice = weights;
     request.tokens = std::string(kGolden) + "/golden.safetensors";
     request.out = folder + "/out.safetensors";
     request.gradients = ProbeGradients::weights;
@@ -188,23 +191,56 @@ TEST_F(CheckpointForms, GgufUndoesThePermutationOfQAndK) {
   EXPECT_NE(stored, gradient.values);
 }
 
-// A quantised file gives what the same values give unquantised.
+// The golden weights as `dtype` holds them: matrices of whole blocks encoded and decoded.
+std::vector<Weight> rounded_weights(DType dtype) {
+  std::vector<Weight> weights = golden_weights();
+  for (Weight& weight : weights) {
+    if (weight.spec.shape.rank() != 2 || weight.spec.shape[1] % dtype_info(dtype).block_elements != 0)
+      continue;
+    std::vector<std::byte> blocks(static_cast<size_t>(*dtype_bytes(dtype, weight.spec.shape.elements())));
+    quantise_row(dtype, weight.values.data(), blocks.data(), weight.spec.shape.elements());
+    dequantise_row(dtype, blocks.data(), weight.values.data(), weight.spec.shape.elements());
+  }
+  return weights;
+}
+
+// A quantised file gives what the same values give unquantised, whether it stays quantised in memory or not.
 TEST_F(CheckpointForms, QuantisedGgufEqualsItsDequantisedValues) {
   for (const DType dtype : {DType::q8_0, DType::q4_0, DType::q4_1}) {
-    std::vector<Weight> weights = golden_weights();
-    for (Weight& weight : weights) {
-      if (weight.spec.shape.rank() != 2 || weight.spec.shape[1] % dtype_info(dtype).block_elements != 0)
-        continue;
-      std::vector<std::byte> blocks(static_cast<size_t>(*dtype_bytes(dtype, weight.spec.shape.elements())));
-      quantise_row(dtype, weight.values.data(), blocks.data(), weight.spec.shape.elements());
-      dequantise_row(dtype, blocks.data(), weight.values.data(), weight.spec.shape.elements());
-    }
     fs::remove_all(folder + "/hf");
-    const TensorFile plain = probe_of(write_huggingface(DType::f32, 100, weights));
-    EXPECT_EQ(probe_of(write_gguf(dtype)).floats.at("logits"), plain.floats.at("logits"))
-        << dtype_name(dtype);
+    const TensorFile plain = probe_of(write_huggingface(DType::f32, 100, rounded_weights(dtype)));
+    const std::string gguf = write_gguf(dtype);
+    EXPECT_EQ(probe_of(gguf).floats.at("logits"), plain.floats.at("logits")) << dtype_name(dtype);
+    EXPECT_EQ(probe_of(gguf, "f32").floats.at("logits"), plain.floats.at("logits")) << dtype_name(dtype);
     EXPECT_GT(distance(plain.floats.at("logits"), probe_of(kGolden).floats.at("logits")), 1e-4);
   }
+}
+
+TEST_F(CheckpointForms, WeightsAreHeldInTheDtypeAskedFor) {
+  for (const DType dtype : {DType::q8_0, DType::bf16}) {
+    fs::remove_all(folder + "/hf");
+    const TensorFile plain = probe_of(write_huggingface(DType::f32, 100, rounded_weights(dtype)), "f32");
+    const TensorFile held = probe_of(kGolden, std::string(dtype_name(dtype)));
+    EXPECT_EQ(held.floats.at("logits"), plain.floats.at("logits")) << dtype_name(dtype);
+  }
+}
+
+TEST_F(CheckpointForms, QuantisedMatricesStayInTheFile) {
+  const auto model = open_model(write_gguf(DType::q4_1));
+  ASSERT_TRUE(model.ok());
+  const WeightDTypes stored = choose_weight_dtypes(*model, "as-stored");
+  EXPECT_EQ(stored.at("model.embed_tokens.weight"), DType::q4_1);
+  EXPECT_FALSE(stored.contains("model.layers.0.mlp.down_proj.weight"));  // rows of 56: stored in f32
+  EXPECT_FALSE(stored.contains("model.norm.weight"));
+  ProgramSettings settings;
+  settings.weights = stored;
+  std::vector<Program> programs = {forward_program(model->spec, 4, settings)};
+  const auto external = external_weights(*model, programs, *device);
+  const auto holds = [&](std::string_view name) {
+    return std::find(external.begin(), external.end(), name) != external.end();
+  };
+  EXPECT_TRUE(holds("model.layers.0.mlp.up_proj.weight"));
+  EXPECT_FALSE(holds("model.layers.0.self_attn.q_proj.weight"));  // its rows are put in order
 }
 
 }  // namespace

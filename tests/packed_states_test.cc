@@ -1,5 +1,5 @@
-// Layers that keep a state along the sequence: two sequences in one pack give what each gives alone, bit for bit,
-// since the state and the convolution begin anew where a sequence does.
+// Layers that keep a state along the sequence: two sequences in one pack give what each gives alone, bit for
+// bit, since the state and the convolution begin anew where a sequence does.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -63,13 +63,14 @@ TEST_P(PackedStates, EqualSeparateSequences) {
   for (size_t row = 0; row < 2; ++row) {
     const std::vector<float> alone = logits(folder, row_file(both, row, width));
     ASSERT_EQ(alone.size() * 2, packed.size());
-    EXPECT_EQ(std::memcmp(alone.data(), packed.data() + row * alone.size(), alone.size() * 4), 0) << "row " << row;
+    EXPECT_EQ(std::memcmp(alone.data(), packed.data() + row * alone.size(), alone.size() * 4), 0)
+        << "row " << row;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, PackedStates,
-                         testing::Values("lfm2", "qwen3_next", "kimi_linear", "nemotron_h", "jamba", "minimax",
-                                         "recurrent_gemma"),
+                         testing::Values("lfm2", "qwen3_next", "kimi_linear", "nemotron_h", "jamba",
+                                         "minimax", "recurrent_gemma"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "backend/cpu/cpu_device.h"
 #include "run/generator.h"
 #include "run/merge.h"
 #include "run/probe.h"
 #include "run/prompt.h"
 #include "run/train/trainer.h"
+#include "tests/test_device.h"
 
 namespace tenon {
 namespace {
@@ -68,7 +68,7 @@ class Train : public testing::Test {
 
   Run train(const TrainRecipe& r) {
     Run run;
-    const auto device = make_cpu_device(static_cast<int>(r.threads));
+    const auto device = test_device(static_cast<int>(r.threads));
     auto job = prepare_training(r, *device);
     EXPECT_TRUE(job.ok()) << job.error().text();
     if (!job.ok()) return run;
@@ -159,7 +159,7 @@ TEST_F(Train, EvaluationDoesNotDependOnPacking) {
   const double wide = train(r).result.eval->loss;
   for (const int64_t rows : {1, 2, 7}) {
     r.tokens_per_step = 256;  // the training is the same, only the evaluation differs
-    const auto device = make_cpu_device(2);
+    const auto device = test_device(2);
     auto job = prepare_training(r, *device);
     ASSERT_TRUE(job.ok());
     StreamSettings settings;
@@ -186,7 +186,7 @@ TEST_F(Train, AdapterSurvivesDiskAndMergedEqualsLive) {
   const Run run = train(r);
   const std::string adapter = (folder / "adapter").string();
   ASSERT_TRUE(write_adapter(adapter, run.result.adapter, r.model).ok());
-  const auto device = make_cpu_device(2);
+  const auto device = test_device(2);
   const auto opened = open_model(r.model);
   ASSERT_TRUE(opened.ok());
   const auto read = read_adapter(adapter, forward_program(opened->spec, 1, {}));
@@ -212,7 +212,7 @@ TEST_F(Train, WhatWasTrainedIsWhatIsServed) {
   r.lr = 3e-2;
   const Run run = train(r);
   EXPECT_LT(run.result.last_loss, 0.4);  // the tiny model's frozen head cannot be surer than about 0.3
-  const auto device = make_cpu_device(2);
+  const auto device = test_device(2);
   const auto opened = open_model(r.model);
   const auto text = open_text(*opened, "");
   ASSERT_TRUE(text.ok());
@@ -232,7 +232,7 @@ TEST_F(Train, WhatWasTrainedIsWhatIsServed) {
 TEST_F(Train, RefusesDataWithNothingToTrainOn) {
   const std::string path = (folder / "none.jsonl").string();
   std::ofstream(path) << R"({"messages": [{"role": "user", "content": "only a question"}]})" << '\n';
-  const auto device = make_cpu_device(1);
+  const auto device = test_device(1);
   const auto job = prepare_training(recipe(path), *device);
   ASSERT_FALSE(job.ok());
   EXPECT_EQ(job.error().code, ErrorCode::bad_file) << job.error().text();
@@ -241,7 +241,7 @@ TEST_F(Train, RefusesDataWithNothingToTrainOn) {
 TEST_F(Train, RefusesWhatDoesNotFitAndSaysWhatWould) {
   TrainRecipe r = recipe(write_rows(6));
   r.memory.bytes = 400 << 10;
-  const auto device = make_cpu_device(1);
+  const auto device = test_device(1);
   const auto job = prepare_training(r, *device);
   ASSERT_FALSE(job.ok());
   EXPECT_EQ(job.error().code, ErrorCode::over_budget);

@@ -34,7 +34,7 @@ def main():
         subprocess.run([a.tenon, "train", "--model", model, "--data", rows, "--out", run, "--steps", "20", "--lr", "1e-2",
                         "--rank", "4", "--tokens-per-step", "64", "--compute", "f32"], check=True)
         ids = torch.arange(40, dtype=torch.int32).reshape(2, 20) + 3
-        save_file({"input_ids": ids, "labels": ids}, folder / "in.safetensors")
+        save_file({"input_ids": ids, "labels": ids.clone()}, folder / "in.safetensors")
         subprocess.run([a.tenon, "probe", "--model", model, "--adapter", run / "adapter", "--tokens",
                         folder / "in.safetensors", "--out", folder / "out.safetensors", "--compute", "f32"], check=True)
         ours = load_file(folder / "out.safetensors")["logits"]

@@ -307,7 +307,7 @@ def main():
         tokenizer.no_padding()
         tokenizer.no_truncation()
         out += [golden_line(key, tokenizer, e, t) for e, t in zip(texts, contents)]
-    for path in sorted(glob.glob(f"{SHARED}/tokenizers/*/tokenizer.model")):
+    for path in sorted(glob.glob(f"{SHARED}/tokenizers/*/tokenizer.model*")):
         key = os.path.relpath(path, SHARED)
         print(key, file=sys.stderr)
         processor = sentencepiece.SentencePieceProcessor(model_file=path)

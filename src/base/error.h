@@ -56,13 +56,14 @@ class [[nodiscard]] Result {
     CHECK(ok(), error_text());
     return std::get<0>(state_);
   }
-  T&& value() && {
+  // By value, so that what is taken from a temporary Result outlives it.
+  T value() && {
     CHECK(ok(), error_text());
     return std::get<0>(std::move(state_));
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 

@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-constexpr int kSpins = 20000;  // about 50 microseconds: longer than the gap between two kernels of one step
+constexpr int kSpins = 2000;  // 40 to 100 microseconds: longer than the gap between two kernels of one step
 
 inline void pause_cpu() {
   __builtin_ia32_pause();

@@ -9,9 +9,12 @@
 #include "cli/inspect.h"
 #include "cli/inspect_architecture.h"
 #include "cli/inspect_dataset.h"
+#include "cli/inspect_template.h"
+#include "cli/inspect_tokenizer.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
 #include "io/folder.h"
+#include "io/write_file.h"
 
 namespace tenon {
 namespace {
@@ -19,7 +22,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
+  StringList words;
   DatasetQuestion data;  // its path is what is inspected
+  TemplateQuestion chat_template;
+  std::optional<std::string> text;
+  std::optional<std::string> text_file;
   bool tensors = false;
   bool json = false;
 };
@@ -48,11 +55,8 @@ Result<Json> facts_of(const Arguments& a) {
   }
   if (is_folder(path) || path.ends_with(".gguf")) return model_facts(a);
   if (path.ends_with(".safetensors")) return safetensors_facts(path, a.tensors);
-  if (is_tokenizer_file(path)) {
-    ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::from_file(path));
-    return Json{{"path", path}, {"tokenizer", tokenizer_facts(tokenizer)}};
-  }
-  return dataset_facts(path);
+  ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::from_file(path));
+  return Json{{"path", path}, {"tokenizer", tokenizer_facts(tokenizer)}};
 }
 
 bool is_dataset(const std::string& path) {
@@ -61,23 +65,70 @@ bool is_dataset(const std::string& path) {
 }
 
 Status inspect_rows(const Arguments& a) {
-  ASSIGN_OR_RETURN(const DataReport report, dataset_report(a.data));
   if (a.json) {
-    write_output(facts_json(report_facts(report)));
+    ASSIGN_OR_RETURN(const Json facts, dataset_report_facts(a.data));
+    write_output(facts_json(facts));
     return {};
   }
   const bool colour = terminal_of(stdout).colour;
-  write_output(report_text(report, colour ? TrainedMarks{"\x1b[32m", "\x1b[0m"} : TrainedMarks{}));
+  const TrainedMarks marks = colour ? TrainedMarks{"\x1b[32m", "\x1b[0m"} : TrainedMarks{};
+  ASSIGN_OR_RETURN(const std::string text, dataset_report_text(a.data, marks));
+  write_output(text);
+  return {};
+}
+
+Status inspect_tokenizer(const Arguments& a) {
+  TokenizerQuestion question{a.words[1], a.words.size() > 2 ? a.words[2] : std::string(), a.text};
+  if (a.text_file) {
+    ASSIGN_OR_RETURN(question.text, read_file(*a.text_file));
+  }
+  if (question.text && question.other.empty()) {
+    return bad_argument(
+        "a text is for comparing two tokenizers", "inspect tokenizer",
+        "Name a second tokenizer, or use tenon tokenize --offsets to see the tokens of a text.");
+  }
+  ASSIGN_OR_RETURN(const Json answer, tokenizer_answer(question));
+  write_output(a.json ? facts_json(answer) : answer_text(answer));
+  return {};
+}
+
+Status inspect_template(const Arguments& a) {
+  TemplateQuestion question = a.chat_template;
+  question.model = a.words[1];
+  if (a.words.size() > 2) question.rows = a.words[2];
+  question.chat_template = a.data.chat_template;
+  question.train_on = a.data.train_on;
+  ASSIGN_OR_RETURN(const Json answer, template_answer(question));
+  write_output(a.json ? facts_json(answer) : template_text(answer));
+  return {};
+}
+
+Status inspect_data(const Arguments& a) {
+  if (!a.data.model.empty()) return inspect_rows(a);
+  ASSIGN_OR_RETURN(const Json facts, dataset_facts(a.data));
+  write_output(a.json ? facts_json(facts) : facts_text(facts));
+  if (!a.json) write_output("\nAdd --model PATH to see its tokens, what is trained on, and examples.\n");
   return {};
 }
 
 Status inspect(const Arguments& a) {
-  if (is_dataset(a.data.path) && !a.data.model.empty()) return inspect_rows(a);
+  if (is_dataset(a.data.path)) return inspect_data(a);
   ASSIGN_OR_RETURN(const Json facts, facts_of(a));
   write_output(a.json ? facts_json(facts) : facts_text(facts));
-  if (is_dataset(a.data.path) && !a.json)
-    write_output("\nAdd --model PATH to see its tokens, what is trained on, and examples.\n");
   return {};
+}
+
+// The word before the path says what to look at; without one the path does.
+Status inspect_words(Arguments& a) {
+  const std::string& first = a.words.front();
+  const bool is_kind = first == "tokenizer" || first == "template" || first == "data";
+  const size_t most = !is_kind || a.words.size() == 1 ? 1 : first == "data" ? 2 : 3;
+  if (a.words.size() > most)
+    return bad_argument(fmt::format("unexpected argument '{}'", a.words[most]), "inspect",
+                        "See 'tenon inspect --help'.");
+  if (most == 3) return first == "tokenizer" ? inspect_tokenizer(a) : inspect_template(a);
+  a.data.path = a.words.back();
+  return most == 2 ? inspect_data(a) : inspect(a);
 }
 
 }  // namespace
@@ -90,12 +141,21 @@ Command inspect_command() {
       .details =
           "Of a data set with --model: rows, their lengths in tokens, rows cut or left out, begin and end "
           "tokens, "
-          "and three examples with the trained text marked.",
+          "and examples with the trained text marked.\n\n"
+          "inspect tokenizer A says what to know before tuning: what it puts around a text, how it cuts, "
+          "entries "
+          "that no text gives, tokens a text costs by language; with B, where the two differ. inspect "
+          "template "
+          "MODEL sets the training text of a conversation beside the prompt that a server would give, token "
+          "by "
+          "token.",
       .example =
-          "tenon inspect models/small\ntenon inspect train.jsonl --model models/small --max-tokens 1024",
-      .positionals =
-          {{"PATH", &a->data.path,
-            "Model folder, GGUF or safetensors file, adapter folder, tokenizer file, or data set"}},
+          "tenon inspect models/small\ntenon inspect train.jsonl --model models/small --max-tokens 1024\n"
+          "tenon inspect tokenizer models/small\ntenon inspect tokenizer models/small small.gguf\n"
+          "tenon inspect template models/small train.jsonl --row 3",
+      .positionals = {{"PATH", &a->words,
+                       "Model folder, GGUF or safetensors file, adapter folder, tokenizer file, or data set; "
+                       "or tokenizer A [B], template MODEL [ROWS], data ROWS"}},
       .options = {{"json", &a->json, "Print JSON"},
                   {"tensors", &a->tensors, "List every tensor"},
                   {.name = "model",
@@ -127,9 +187,38 @@ Command inspect_command() {
                    .target = &a->data.max_rows,
                    .help = "Rows to read, chosen at random; 0 is all",
                    .range = at_least(0),
-                   .group = "data sets"}},
+                   .group = "data sets"},
+                  {.name = "show",
+                   .target = &a->data.examples,
+                   .help = "Rows to show with the trained text marked",
+                   .range = at_least(0),
+                   .group = "data sets"},
+                  {.name = "eval-data",
+                   .target = &a->data.eval_data,
+                   .help = "Rows to look for in the data: what an evaluation asks, training should not hold",
+                   .value_name = "FILE",
+                   .group = "data sets"},
+                  {.name = "columns",
+                   .target = &a->data.columns,
+                   .help = "Columns under other names than a row format knows",
+                   .value_name = "KEY=COLUMN,...",
+                   .group = "data sets"},
+                  {.name = "row",
+                   .target = &a->chat_template.row,
+                   .help = "Row to show, counted from 0",
+                   .range = at_least(0),
+                   .group = "templates"},
+                  {.name = "text",
+                   .target = &a->text,
+                   .help = "Text to compare two tokenizers on, in place of a paragraph in 53 languages",
+                   .group = "tokenizers"},
+                  {.name = "file",
+                   .target = &a->text_file,
+                   .help = "The same from a file",
+                   .value_name = "FILE",
+                   .group = "tokenizers"}},
       .prepare = {},
-      .run = [a] { return inspect(*a); },
+      .run = [a] { return inspect_words(*a); },
   };
 }
 

@@ -69,7 +69,8 @@ std::string joined(std::vector<std::string> names) {
 
 std::string families_text(bool markdown) {
   std::vector<const Family*> families(all_families().begin(), all_families().end());
-  std::sort(families.begin(), families.end(), [](const Family* a, const Family* b) { return a->name < b->name; });
+  std::sort(families.begin(), families.end(),
+            [](const Family* a, const Family* b) { return a->name < b->name; });
   Lines served({"family", "model_type", "GGUF architecture"}, markdown);
   for (const Family* family : families) {
     std::vector<std::string> types, layouts;
@@ -138,9 +139,12 @@ Command models_command() {
   command.name = "models";
   command.summary = "List the architectures, or say what models take";
   command.details =
-      "Without paths: the families, the model_type and GGUF names they go by, and architectures that are left out, "
-      "with the reason. With folders or config.json files: parameters, layers, bytes that decoding keeps (bf16), "
-      "memory of LoRA training (rank 64, all linear layers, all blocks recomputed) and the attention kernel, from "
+      "Without paths: the families, the model_type and GGUF names they go by, and architectures that are "
+      "left out, "
+      "with the reason. With folders or config.json files: parameters, layers, bytes that decoding keeps "
+      "(bf16), "
+      "memory of LoRA training (rank 64, all linear layers, all blocks recomputed) and the attention kernel, "
+      "from "
       "the configuration alone.";
   command.example = "tenon models\ntenon models MODEL CONFIG.json";
   command.positionals = {{"PATH", &a->paths, "Model folders or config.json files", false}};

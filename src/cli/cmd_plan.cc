@@ -13,6 +13,7 @@
 #include "cli/streams.h"
 #include "plan/fit.h"
 #include "plan/report.h"
+#include "run/bench/predict.h"
 #include "run/cache_report.h"
 #include "run/generator.h"
 #include "run/train/train_plan.h"
@@ -25,14 +26,21 @@ struct PlanArguments {
   TrainRecipe recipe;
   int64_t prefill = 0;
   int64_t decode = 0;
+  std::string facts;
   bool steps = false;
+  bool time = false;
   bool json = false;
 };
 
 // `cache`: null where nothing is generated.
-void print_plan(const Plan& plan, const PlanArguments& a, int64_t budget, const CacheReport* cache = nullptr) {
+Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int64_t budget,
+                  const CacheReport* cache = nullptr) {
   const MemoryReport report = memory_report(plan);
   const FitVerdict verdict = fit(needed_bytes(plan), budget);
+  std::vector<PredictedTime> times;
+  if (a.time && verdict.fits) {
+    ASSIGN_OR_RETURN(times, predict_times(plan, device));
+  }
   if (a.json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::parse(memory_report_json(report));
     out["needed_bytes"] = verdict.needed_bytes;
@@ -42,33 +50,38 @@ void print_plan(const Plan& plan, const PlanArguments& a, int64_t budget, const 
       out["cache_token_bytes"] = cache->token_bytes();
       out["cache_state_bytes"] = cache->state_bytes();
     }
+    for (const PredictedTime& time : times) out["predicted_seconds"][time.program] = time.seconds;
     write_output(out.dump(2) + "\n");
-    return;
+    return {};
   }
   write_output(memory_report_text(report));
   if (cache) write_output("\n" + cache_report_text(*cache));
   write_output(fmt::format("{}: {} of {}.\n", verdict.fits ? "It fits" : "It does not fit",
                            format_bytes(verdict.needed_bytes), format_bytes(budget)));
-  if (!a.steps) return;
+  for (const PredictedTime& time : times) {
+    write_output(fmt::format("{:18}{:>9.4f} s a run of {}\n", "predicted time", time.seconds, time.program));
+  }
+  if (!a.steps) return {};
   for (const ProgramPlan& program : plan.programs) {
     write_output(fmt::format("\n{}\n{}", program.program.name, steps_text(program)));
   }
+  return {};
 }
 
-Status plan_generation(const PlanArguments& a, const Model& model, const Device& device, int64_t budget) {
+Status plan_generation(const PlanArguments& a, const Model& model, Device& device, int64_t budget) {
   std::optional<AdapterSet> adapter;
   if (!a.recipe.adapter.empty()) {
     ASSIGN_OR_RETURN(adapter, recipe_adapter(a.recipe, model, device.facts()));
   }
   GeneratorSettings settings;
-  static_cast<ProgramSettings&>(settings) = recipe_program_settings(a.recipe, device.facts());
+  static_cast<ProgramSettings&>(settings) = recipe_program_settings(a.recipe, model, device.facts());
   settings.context_tokens = std::max(a.prefill, a.decode);
   const std::vector<AdapterModule> modules = adapter ? adapter->modules : std::vector<AdapterModule>{};
   std::vector<Program> programs = generator_programs(model.spec, modules, settings);
   if (a.prefill == 0) programs.resize(1);  // decoding alone
   ASSIGN_OR_RETURN(const Plan plan, plan_programs(std::move(programs), model, device, settings.without));
   const CacheReport cache = cache_report(plan.programs.front().program);
-  print_plan(plan, a, budget, &cache);
+  RETURN_IF_ERROR(print_plan(plan, a, device, budget, &cache));
   const FitVerdict verdict = fit(needed_bytes(plan), budget);
   if (verdict.fits) return {};
   return over_budget(fmt::format("generation needs {}, {} more than there are",
@@ -76,17 +89,21 @@ Status plan_generation(const PlanArguments& a, const Model& model, const Device&
                      "--memory", "Ask for a shorter context.");
 }
 
+Result<std::unique_ptr<Device>> device_to_plan_for(const PlanArguments& a) {
+  if (!a.facts.empty()) return described_device(a.facts);
+  return open_device({a.recipe.device, a.recipe.compute, a.recipe.threads, a.recipe.graphs});
+}
+
 Status run_plan(PlanArguments& a) {
   RETURN_IF_ERROR(check_recipe(a.recipe));
   RETURN_IF_ERROR(require_recipe(a.recipe, {"model"}));
-  DeviceArguments arguments{a.recipe.device, a.recipe.compute, a.recipe.threads};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, open_device(arguments));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, device_to_plan_for(a));
   ASSIGN_OR_RETURN(const Model model, open_model(a.recipe.model));
   const int64_t budget = a.recipe.memory.bytes > 0 ? a.recipe.memory.bytes : device->facts().memory_bytes;
   if (a.prefill > 0 || a.decode > 0) return plan_generation(a, model, *device, budget);
   ASSIGN_OR_RETURN(const AdapterSet adapter, recipe_adapter(a.recipe, model, device->facts()));
   ASSIGN_OR_RETURN(const TrainPlan plan, plan_training(a.recipe, model, adapter.modules, *device));
-  print_plan(plan.plan, a, budget);
+  RETURN_IF_ERROR(print_plan(plan.plan, a, *device, budget));
   if (!a.json && plan.recomputed_blocks > 0) {
     std::printf("%d of %zu blocks are recomputed in the backward pass.\n", plan.recomputed_blocks,
                 model.spec.blocks.size());
@@ -123,7 +140,13 @@ Command plan_command() {
                              at_least(0)});
   command.options.push_back(
       {"decode", &a->decode, "Plan decoding alone in a context of N tokens", "N", {}, at_least(0)});
+  command.options.push_back({"facts", &a->facts,
+                             "Plan for the machine that a file of facts describes (facts/), not for this one",
+                             "FILE"});
   command.options.push_back({"steps", &a->steps, "List every step with its kernel and placement"});
+  command.options.push_back(
+      {"time", &a->time,
+       "Also run each kind of step once, and predict how long a run of each program takes"});
   command.options.push_back({"json", &a->json, "Print the account as JSON"});
   command.prepare = [a]() -> Status {
     return a->recipe_file.empty() ? Status() : read_recipe(a->recipe_file, a->recipe);

@@ -3,7 +3,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "backend/cpu/cpu_device.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "run/probe.h"
@@ -66,6 +65,7 @@ Command probe_command() {
       {"lr", &r.lr, "Learning rate of --train", {}, {}, above(0)},
       {"clip", &r.clip, "Largest gradient norm of --train; 0: no clipping", {}, {}, at_least(0)},
       {"without", &r.without, "Passes and kernels to leave out"},
+      weights_option(&r.weight_choice),
       {"json", &a->json, "Print one line of JSON"},
   };
   add_device_options(command, a->device);

@@ -55,11 +55,9 @@ Status set_variable(std::string_view assignment, Json& variables) {
   return {};
 }
 
-// What transformers' apply_chat_template passes, then what the file and the command line add.
-Result<Json> template_variables(const Arguments& a, const Tokenizer* tokenizer, const Json& conversation) {
-  Json variables = {
-      {"messages", nullptr}, {"tools", nullptr}, {"documents", nullptr}, {"add_generation_prompt", false}};
-  if (tokenizer != nullptr) add_special_token_variables(*tokenizer, variables);
+// What every rendering has, then what the file and the command line add.
+Result<Json> all_variables(const Arguments& a, const Tokenizer* tokenizer, const Json& conversation) {
+  Json variables = template_variables(tokenizer);
   for (const auto& [key, value] : conversation.items()) variables[key] = value;
   if (a.generation_prompt) variables["add_generation_prompt"] = true;
   for (const std::string& assignment : a.set) RETURN_IF_ERROR(set_variable(assignment, variables));
@@ -85,8 +83,7 @@ Status render(const Arguments& a) {
     const bool with_tools = conversation.contains("tools") && !conversation["tools"].is_null();
     ASSIGN_OR_RETURN(chat_template, choose_chat_template(*tokenizer, a.path, a.chat_template, with_tools));
   }
-  ASSIGN_OR_RETURN(const Json variables,
-                   template_variables(a, tokenizer ? &*tokenizer : nullptr, conversation));
+  ASSIGN_OR_RETURN(const Json variables, all_variables(a, tokenizer ? &*tokenizer : nullptr, conversation));
   auto rendered = chat_template->render(variables, options);
   if (!rendered.ok()) {
     Error error = std::move(rendered).error();

@@ -12,7 +12,9 @@
 #include "cli/device_option.h"
 #include "cli/terminal.h"
 #include "plan/fit.h"
+#include "run/train/resume.h"
 #include "run/train/run_folder.h"
+#include "run/train/train_in_folder.h"
 #include "run/train/trainer.h"
 
 namespace tenon {
@@ -20,14 +22,17 @@ namespace {
 
 struct TrainArguments {
   std::string recipe_file;
+  std::string resume;  // run folder
   TrainRecipe recipe;
   bool json = false;
 };
 
 std::atomic<bool> g_stop{false};  // set by a signal: the only thing a handler may do
 
-void ask_to_stop(int) {
+// The first signal asks for a save at the end of the step; a second one ends the process as usual.
+void ask_to_stop(int signal) {
   g_stop = true;
+  std::signal(signal, SIG_DFL);
 }
 
 int64_t parameters(const ModelSpec& spec) {
@@ -55,8 +60,10 @@ std::string describe(const TrainJob& job) {
   }
   out +=
       fmt::format("adapter  {} modules, {} parameters\n", job.adapter.modules.size(), human_count(trained));
-  out += fmt::format("compute  {} on {} threads of {}\n", job.recipe.compute, job.plan.plan.facts.threads,
-                     job.plan.plan.facts.name);
+  const DeviceFacts& facts = job.plan.plan.facts;
+  const std::string threads =
+      facts.kind == DeviceKind::cpu ? fmt::format("{} threads of ", facts.threads) : std::string();
+  out += fmt::format("compute  {} on {}{}\n", job.recipe.compute, threads, facts.name);
   out += fmt::format("memory   {} planned of {}{}\n", format_bytes(needed_bytes(job.plan.plan)),
                      format_bytes(job.plan.budget_bytes),
                      job.plan.recomputed_blocks > 0
@@ -99,6 +106,21 @@ class Display {
                  result.loss, 100 * result.token_accuracy);
   }
 
+  void note(const RecordNote& note) {
+    if (json_) {
+      const nlohmann::ordered_json line = {
+          {"note", note.kind}, {"step", note.step}, {"message", note.message}, {"action", note.action}};
+      std::printf("%s\n", line.dump().c_str());
+      return;
+    }
+    bar_->clear();
+    const std::string where = note.step > 0 ? fmt::format("step {}: ", note.step) : std::string();
+    const std::string action = note.action == "skip"       ? "; the step was thrown away"
+                               : note.action == "rollback" ? "; the run went back to its last checkpoint"
+                                                           : "";
+    fmt::print(stderr, "warning: {}{}{}\n", where, note.message, action);
+  }
+
   void finish() { bar_.reset(); }
 
  private:
@@ -106,40 +128,72 @@ class Display {
   std::unique_ptr<ProgressBar> bar_;
 };
 
+void print_summary(const TrainResult& result, const std::string& run) {
+  fmt::print(stderr, "Trained {} steps in {}: loss {:.4f} -> {:.4f}\n", result.steps,
+             human_duration(result.seconds), result.first_loss, result.last_loss);
+  if (result.ended_early) {
+    fmt::print(stderr, "Ended early: the evaluation loss was lowest after step {}.\n", result.best_step);
+  }
+  fmt::print(stderr, "The adapter is in {}/adapter.\n", run);
+}
+
+Status prepare_recipe(TrainArguments& a) {
+  if (!a.resume.empty()) {
+    ASSIGN_OR_RETURN(const ResumePoint point, find_resume_point(a.resume));
+    a.recipe = point.recipe;
+  }
+  if (!a.recipe_file.empty()) RETURN_IF_ERROR(read_recipe(a.recipe_file, a.recipe));
+  return {};
+}
+
+Status check_resume(const TrainArguments& a) {
+  if (a.resume.empty()) return {};
+  if (a.recipe.overwrite) return bad_argument("cannot stand together with --resume", "--overwrite");
+  if (a.recipe.out != a.resume)
+    return bad_argument("a resumed run goes on in its own folder", "--out", "Leave --out away.");
+  return {};
+}
+
 Status run_train(TrainArguments& a) {
+  RETURN_IF_ERROR(check_resume(a));
   RETURN_IF_ERROR(require_recipe(a.recipe, {"model", "data", "out"}));
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device,
-                   open_device({a.recipe.device, a.recipe.compute, a.recipe.threads}));
-  RETURN_IF_ERROR(check_run_folder(a.recipe.out, a.recipe.overwrite));
+                   open_device({a.recipe.device, a.recipe.compute, a.recipe.threads, a.recipe.graphs}));
+  if (a.resume.empty()) RETURN_IF_ERROR(check_run_folder(a.recipe.out, a.recipe.overwrite));
   ASSIGN_OR_RETURN(const std::unique_ptr<TrainJob> job, prepare_training(a.recipe, *device));
   if (!a.json) std::fputs(describe(*job).c_str(), stderr);
-  ASSIGN_OR_RETURN(RunFolder folder, RunFolder::create(*job));
+  ASSIGN_OR_RETURN(RunFolder folder, a.resume.empty() ? RunFolder::create(*job) : RunFolder::resume(*job));
+  if (folder.complete()) {
+    fmt::print(stderr, "The run is complete: {} steps. --steps N goes on.\n", folder.resumed_step());
+    return {};
+  }
+  if (!a.resume.empty() && !a.json) fmt::print(stderr, "Going on from step {}.\n", folder.resumed_step());
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
   Display display(*job, a.json);
   TrainObserver observer;
   observer.step = [&](const StepReport& report) {
     display.step(report);
-    return folder.step(report);
+    return Status();
   };
   observer.evaluated = [&](int64_t step, const EvalResult& result) {
     display.evaluated(step, result);
-    return folder.evaluated(step, result);
+    return Status();
+  };
+  observer.note = [&](const RecordNote& note) {
+    display.note(note);
+    return Status();
   };
   observer.should_stop = [] { return g_stop.load(); };
-  const Result<TrainResult> result = run_training(*job, *device, observer);
+  const Result<TrainResult> result = train_in_folder(*job, *device, folder, observer);
   display.finish();
-  if (!result.ok()) {
-    RETURN_IF_ERROR(folder.failed(result.error()));
-    return result.error();
+  if (!result.ok()) return result.error();
+  if (result->stopped) {
+    return cancelled(
+        fmt::format("stopped after step {} of {}; everything is saved", result->steps, job->total_steps), {},
+        fmt::format("`tenon train --resume {}` goes on.", a.recipe.out));
   }
-  RETURN_IF_ERROR(folder.finished(*result));
-  if (!a.json) {
-    std::fprintf(stderr, "%s %lld steps in %s: loss %.4f -> %.4f\nThe adapter is in %s/adapter.\n",
-                 result->stopped ? "Stopped after" : "Trained", static_cast<long long>(result->steps),
-                 human_duration(result->seconds).c_str(), result->first_loss, result->last_loss,
-                 a.recipe.out.c_str());
-  }
+  if (!a.json) print_summary(*result, a.recipe.out);
   return {};
 }
 
@@ -153,16 +207,22 @@ Command train_command() {
   command.details =
       "Options and recipe files use the same names; options given with a recipe file come on top of it. The "
       "run folder "
-      "receives the effective recipe, a record of every step, and the adapter in PEFT format.";
+      "receives the effective recipe, a record of every step, checkpoints, and the adapter in PEFT format. "
+      "Ctrl-C "
+      "saves and ends; --resume continues with the same bits as if nothing had happened.";
   command.example =
       "tenon train --model MODEL --data rows.jsonl --out RUN --rank 16 --lr 2e-4 --epochs 2\n"
       "tenon train recipe.yaml --lr 1e-4";
   command.positionals = {{"RECIPE", &a->recipe_file, "Recipe file (YAML)", false}};
   command.options = recipe_options(a->recipe);
+  command.options.push_back(
+      {"resume", &a->resume,
+       "Go on with the run in this folder; length, learning rate and what is saved may be "
+       "changed by name",
+       "RUN"});
   command.options.push_back({"json", &a->json, "Print one line of JSON a step"});
-  command.prepare = [a]() -> Status {
-    return a->recipe_file.empty() ? Status() : read_recipe(a->recipe_file, a->recipe);
-  };
+  command.early_options = {"resume"};
+  command.prepare = [a] { return prepare_recipe(*a); };
   command.run = [a] { return run_train(*a); };
   return command;
 }

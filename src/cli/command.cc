@@ -25,7 +25,7 @@ std::string see_help(const Command& command) {
 }
 
 Error unknown_option(const Command& command, std::string_view name) {
-  std::vector<std::string> spelled;
+  std::vector<std::string> spelled = {"--help"};
   for (const std::string_view known : option_names(command.options))
     spelled.push_back(fmt::format("--{}", known));
   const std::vector<std::string_view> candidates(spelled.begin(), spelled.end());
@@ -89,14 +89,25 @@ Status set_positionals(const Command& command, std::span<const std::string_view>
   return {};
 }
 
-Status set_options(const Command& command, std::span<const Given> given) {
-  for (const auto& [option, text] : given) {
-    Status status = set_option(*option, text);
-    if (status.ok()) continue;
-    Error error = std::move(status).error();
-    error.subject.insert(0, "--");
-    return error;
+Status set_option_of_line(const Given& given) {
+  Status status = set_option(*given.option, given.text);
+  if (status.ok()) return {};
+  Error error = std::move(status).error();
+  error.subject.insert(0, "--");
+  return error;
+}
+
+Status set_early_options(const Command& command, std::span<const Given> given) {
+  for (const Given& each : given) {
+    const auto& early = command.early_options;
+    if (std::find(early.begin(), early.end(), each.option->name) != early.end())
+      RETURN_IF_ERROR(set_option_of_line(each));
   }
+  return {};
+}
+
+Status set_options(const Command& command, std::span<const Given> given) {
+  for (const Given& each : given) RETURN_IF_ERROR(set_option_of_line(each));
   for (const Option& option : command.options) {
     const bool set =
         std::any_of(given.begin(), given.end(), [&](const Given& g) { return g.option == &option; });
@@ -122,7 +133,10 @@ Status parse_arguments(const Command& command, const std::vector<std::string>& w
   std::vector<std::string_view> rest;
   RETURN_IF_ERROR(sort_words(command, words, options, rest));
   RETURN_IF_ERROR(set_positionals(command, rest));
-  if (command.prepare) RETURN_IF_ERROR(command.prepare());
+  if (command.prepare) {
+    RETURN_IF_ERROR(set_early_options(command, options));
+    RETURN_IF_ERROR(command.prepare());
+  }
   return set_options(command, options);
 }
 

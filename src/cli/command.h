@@ -32,6 +32,7 @@ struct Command {
   // Runs after positionals are set and before options are: a recipe file fills the variables that options
   // then override. May be empty.
   std::function<Status()> prepare;
+  std::vector<std::string_view> early_options = {};  // those that `prepare` needs: set before it
   // Does the work. Options are set and in range. Output goes to stdout; an error is printed by the frame.
   std::function<Status()> run;
 };

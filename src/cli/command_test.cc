@@ -50,6 +50,7 @@ TEST(ParseArguments, SetsWhatIsGiven) {
 
 TEST(ParseArguments, SaysWhatIsWrong) {
   EXPECT_EQ(failure({"p", "--rnak", "8"}), "sample: unknown option '--rnak'\n  did you mean '--rank'?");
+  EXPECT_EQ(failure({"p", "--hlp"}), "sample: unknown option '--hlp'\n  did you mean '--help'?");
   EXPECT_EQ(failure({"p", "-q"}), "sample: unknown option '-q'\n  See 'tenon sample --help'.");
   EXPECT_EQ(failure({"p", "--rank"}),
             "--rank: needs a value: --rank N\n  Write --rank=VALUE for a value that begins with --.");
@@ -79,6 +80,19 @@ TEST(ParseArguments, OptionsOverrideWhatPrepareSets) {
   ASSERT_TRUE(parse_arguments(command, {"recipe.yaml", "--rank", "8"}).ok());
   EXPECT_EQ(values.rank, 8);
   EXPECT_EQ(values.text, "from the file");
+}
+
+TEST(ParseArguments, PrepareSeesTheEarlyOptionsOnly) {
+  Values values;
+  Command command = sample(values);
+  command.early_options = {"text"};
+  command.prepare = [&]() -> Status {
+    EXPECT_EQ(values.text, "early");
+    EXPECT_EQ(values.rank, 16);
+    return {};
+  };
+  ASSERT_TRUE(parse_arguments(command, {"p", "--rank", "8", "--text", "early"}).ok());
+  EXPECT_EQ(values.rank, 8);
 }
 
 TEST(Commands, EveryOneExplainsItself) {

@@ -26,6 +26,7 @@ void add_generate_options(Command& command, GenerateOptions& o) {
        between(0, 1)},
       {"seed", &o.seed, "Of the draws", "N"},
       {"without", &o.without, "Passes and kernels to leave out"},
+      weights_option(&o.weights),
   };
   command.options.insert(command.options.end(), options.begin(), options.end());
   add_device_options(command, o.device);
@@ -39,6 +40,7 @@ Result<std::unique_ptr<OpenedGenerator>> open_generator(GenerateOptions& options
   GeneratorSettings settings;
   settings.compute = compute_dtype(options.device, device->facts());
   settings.without = options.without;
+  settings.weights = choose_weight_dtypes(model, options.weights);
   settings.context_tokens = options.context;
   std::unique_ptr<OpenedGenerator> opened(
       new OpenedGenerator{std::move(device), std::move(model), std::move(text), std::nullopt, nullptr});

@@ -6,25 +6,30 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/option.h"
 #include "text/dataset_report.h"
 
 namespace tenon {
 
 struct DatasetQuestion {
-  std::string path;
+  std::string path;           // sources, as --data takes them
+  StringList columns;         // "key=column"
+  std::string eval_data;      // to look for in the rows; empty: none
   std::string model;          // whose tokenizer and template; empty counts rows only
   std::string chat_template;  // file; empty is the model's own
   std::string train_on = "answers";
   std::string too_long = "cut";
   int64_t max_tokens = 2048;
   int64_t max_rows = 0;  // rows to read; 0 is all
+  int64_t examples = 3;
 };
 
-// Rows, format and size, without a tokenizer.
-Result<nlohmann::ordered_json> dataset_facts(const std::string& path);
+// Rows, format and size of each file, without a tokenizer.
+Result<nlohmann::ordered_json> dataset_facts(const DatasetQuestion& question);
 
-// What would be trained on.
-Result<DataReport> dataset_report(const DatasetQuestion& question);
-nlohmann::ordered_json report_facts(const DataReport& report);
+// What would be trained on, or of preferences what they hold: as JSON, or as a page with the trained text
+// between the marks.
+Result<nlohmann::ordered_json> dataset_report_facts(const DatasetQuestion& question);
+Result<std::string> dataset_report_text(const DatasetQuestion& question, const TrainedMarks& marks);
 
 }  // namespace tenon

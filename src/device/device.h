@@ -28,6 +28,16 @@ class DeviceBuffer {
   int64_t bytes_;
 };
 
+// The calls of a program on a device, with whatever they need before the first run fixed: a library's
+// algorithms, a captured graph. Running them makes no heap allocation.
+class Launches {
+ public:
+  virtual ~Launches() = default;
+  // Runs the calls in order and returns when all are done. `timings_seconds`, where not empty, receives one
+  // time per call.
+  virtual Status run(std::span<double> timings_seconds) = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -39,10 +49,9 @@ class Device {
   virtual bool reads_host_memory() const = 0;
   virtual Status upload(std::byte* to_device, std::span<const std::byte> from_host) = 0;
   virtual Status download(std::span<std::byte> to_host, const std::byte* from_device) = 0;
-  // Launches the calls in order and returns when all are done. `timings_seconds`, where not empty, receives
-  // one time per call.
-  virtual Status run(std::span<const KernelDef* const> kernels, std::span<KernelCall> calls,
-                     std::span<double> timings_seconds) = 0;
+  // `kernels` and `calls` (one kernel a call) must outlive the result.
+  virtual Result<std::unique_ptr<Launches>> prepare(std::span<const KernelDef* const> kernels,
+                                                    std::span<KernelCall> calls) = 0;
 };
 
 }  // namespace tenon

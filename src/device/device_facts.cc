@@ -1,4 +1,5 @@
-// DeviceFacts as JSON. Unknown keys are refused, so that a misspelt fact is not taken for a missing one.
+// DeviceFacts as JSON. "source" says where the numbers come from, for people. Unknown keys are refused, so
+// that a misspelt fact is not taken for a missing one.
 #include "device/device_facts.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kHint = "Write it with `tenon device --json` on the machine that it describes.";
+constexpr std::string_view kHint = "facts/ has files of this form for some machines.";
 
 Error malformed(std::string message, std::string_view name) {
   return bad_file(std::move(message), std::string(name), std::string(kHint));
@@ -45,9 +46,10 @@ Result<std::string> text(const Json& json, std::string_view key, std::string_vie
 }
 
 Status check_keys(const Json& json, std::string_view name) {
-  constexpr std::array<std::string_view, 8> kKeys = {
+  constexpr std::array<std::string_view, 9> kKeys = {
       "kind",         "name",       "features",    "threads",
-      "memory_bytes", "gflops_f32", "gflops_bf16", "gigabytes_per_second"};
+      "memory_bytes", "gflops_f32", "gflops_bf16", "gigabytes_per_second",
+      "source"};
   for (const auto& [key, value] : json.items()) {
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end())
       return malformed("unknown key " + key, name);

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
+#include "base/error.h"
 #include "device/device_facts.h"
 #include "ir/op_def.h"
 
@@ -21,14 +23,22 @@ struct TensorView {
   Type type;
 };
 
+// What a kernel fixes for one call before its first run, such as the algorithm of a library.
+class KernelState {
+ public:
+  virtual ~KernelState() = default;
+};
+
 // One launch. Lives as long as the executor that prepared it; data pointers do not change between runs.
 struct KernelCall {
   const Attrs* attrs = nullptr;
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
   std::span<std::byte> workspace;
-  ThreadPool* threads = nullptr;  // CPU kernels
-  void* stream = nullptr;         // CUDA kernels: cudaStream_t
+  ThreadPool* threads = nullptr;       // CPU kernels
+  void* stream = nullptr;              // CUDA kernels: cudaStream_t
+  std::string_view step;               // the op's name, for errors
+  const KernelState* state = nullptr;  // what KernelDef::prepare gave
 };
 
 struct KernelDef {
@@ -43,6 +53,8 @@ struct KernelDef {
   double (*cost)(const OpSite& site, const DeviceFacts& facts) = nullptr;  // null: 1
   bool in_place = true;                                                    // honours the op's may-aliases
   bool deterministic = true;  // same bits from the same inputs at the same thread count
+  // Called once before the first run, with the call's addresses in place; null: nothing to fix.
+  Result<std::unique_ptr<KernelState>> (*prepare)(const KernelCall& call) = nullptr;
   void (*run)(const KernelCall& call);
 };
 

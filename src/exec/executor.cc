@@ -24,6 +24,7 @@ struct Prepared {
   std::vector<KernelCall> calls;
   std::vector<int32_t> steps;   // the step of each call
   std::vector<double> seconds;  // of each call
+  std::unique_ptr<Launches> launches;
 };
 
 struct Located {
@@ -188,6 +189,7 @@ void Executor::State::resolve(const ProgramPlan& planned) {
     const PlanStep& step = planned.steps[i];
     if (step.kernel == nullptr) continue;
     KernelCall call;
+    call.step = op.name;
     call.attrs = &op.attrs;
     call.inputs = {inputs, op.inputs.size()};
     call.outputs = {outputs, op.outputs.size()};
@@ -214,7 +216,7 @@ Status Executor::State::fill_with_poison() {
 Status Executor::State::launch(Prepared& program, std::span<double> step_seconds) {
   RETURN_IF_ERROR(fill_with_poison());
   const std::span<double> seconds = step_seconds.empty() ? std::span<double>() : std::span(program.seconds);
-  RETURN_IF_ERROR(device.run(program.kernels, program.calls, seconds));
+  RETURN_IF_ERROR(program.launches->run(seconds));
   if (!step_seconds.empty()) {
     std::fill(step_seconds.begin(), step_seconds.end(), 0.0);
     for (size_t i = 0; i < seconds.size(); ++i) step_seconds[program.steps[i]] = seconds[i];
@@ -243,6 +245,9 @@ Result<std::unique_ptr<Executor>> Executor::prepare(const Plan& plan, Device& de
   RETURN_IF_ERROR(state->allocate());
   RETURN_IF_ERROR(state->load(source));
   for (const ProgramPlan& planned : plan.programs) state->resolve(planned);
+  for (Prepared& program : state->programs) {
+    ASSIGN_OR_RETURN(program.launches, device.prepare(program.kernels, program.calls));
+  }
   return std::unique_ptr<Executor>(new Executor(std::move(state)));
 }
 

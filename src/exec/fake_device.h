@@ -108,16 +108,9 @@ class FakeDevice : public Device {
     std::memcpy(to_host.data(), from_device, to_host.size());
     return {};
   }
-  Status run(std::span<const KernelDef* const> kernels, std::span<KernelCall> calls,
-             std::span<double> timings_seconds) override {
-    if (fail_) return device_error("lost", "fake");
-    if (allocate_) ::operator delete(::operator new(1));
-    allocate_ = false;
-    for (size_t i = 0; i < calls.size(); ++i) {
-      if (kernels[i]->op != skipped_) kernels[i]->run(calls[i]);
-      if (!timings_seconds.empty()) timings_seconds[i] = 1.0 + static_cast<double>(i);
-    }
-    return {};
+  Result<std::unique_ptr<Launches>> prepare(std::span<const KernelDef* const> kernels,
+                                            std::span<KernelCall> calls) override {
+    return std::unique_ptr<Launches>(new FakeLaunches{*this, kernels, calls});
   }
 
   int64_t allocated_bytes() const { return allocated_bytes_; }
@@ -128,6 +121,24 @@ class FakeDevice : public Device {
   void skip(std::string_view op) { skipped_ = op; }  // its kernels write nothing
 
  private:
+  struct FakeLaunches : Launches {
+    FakeLaunches(FakeDevice& d, std::span<const KernelDef* const> k, std::span<KernelCall> c)
+        : device(d), kernels(k), calls(c) {}
+    Status run(std::span<double> timings_seconds) override {
+      if (device.fail_) return device_error("lost", "fake");
+      if (device.allocate_) ::operator delete(::operator new(1));
+      device.allocate_ = false;
+      for (size_t i = 0; i < calls.size(); ++i) {
+        if (kernels[i]->op != device.skipped_) kernels[i]->run(calls[i]);
+        if (!timings_seconds.empty()) timings_seconds[i] = 1.0 + static_cast<double>(i);
+      }
+      return {};
+    }
+    FakeDevice& device;
+    std::span<const KernelDef* const> kernels;
+    std::span<KernelCall> calls;
+  };
+
   DeviceFacts facts_;
   std::vector<KernelDef> kernels_;
   int64_t allocated_bytes_ = 0;

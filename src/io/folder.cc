@@ -100,6 +100,21 @@ Status remove_file(const std::string& path) {
   return {};
 }
 
+Status remove_empty_folder(const std::string& path) {
+  if (write_points::remove(path.c_str()) != 0) return system_error("remove the folder", errno, path);
+  return {};
+}
+
+Status remove_folder(const std::string& path) {
+  if (!is_folder(path)) return {};
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, list_folder(path));
+  for (const std::string& name : names) {
+    const std::string inside = join_path(path, name);
+    RETURN_IF_ERROR(is_folder(inside) ? remove_folder(inside) : remove_file(inside));
+  }
+  return remove_empty_folder(path);
+}
+
 Status remove_partial_files(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, list_folder(folder));
   for (const std::string& name : names) {
@@ -130,9 +145,26 @@ Result<FolderLock> FolderLock::acquire(const std::string& folder) {
                         "Wait until it ends or stop it, or choose another folder.");
   }
   const std::string text = fmt::format("{:<{}}\n", ::getpid(), kLockBytes - 1);
-  if (write_points::write(lock.fd_, std::as_bytes(std::span(text))) != static_cast<int64_t>(text.size()))
-    return system_error("write the lock file", errno, path);
+  for (std::string_view rest = text; !rest.empty();) {
+    const int64_t written = write_points::write(lock.fd_, std::as_bytes(std::span(rest)));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return system_error("write the lock file", written < 0 ? errno : EIO, path);
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
   return lock;
+}
+
+Status FolderLock::remove(FolderLock lock, const std::string& folder) {
+  CHECK(lock.fd_ >= 0, folder);
+  return remove_file(join_path(folder, kLockName));
+}
+
+bool FolderLock::is_held(const std::string& folder) {
+  const int fd = ::open(join_path(folder, kLockName).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return held;
 }
 
 FolderLock::FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

@@ -30,6 +30,12 @@ Status rename_durable(const std::string& from, const std::string& to);
 // Removes the file if it is there.
 Status remove_file(const std::string& path);
 
+// Removes a folder that holds nothing.
+Status remove_empty_folder(const std::string& path);
+
+// Removes the folder, if it is there, with all that is in it.
+Status remove_folder(const std::string& path);
+
 // Removes temporary files that killed writers (io/write_file.h) left in the folder. Call with the lock held.
 Status remove_partial_files(const std::string& folder);
 
@@ -40,6 +46,11 @@ class FolderLock {
  public:
   // Error: bad_argument when another process holds it, naming that process.
   static Result<FolderLock> acquire(const std::string& folder);
+
+  // Gives the lock up and removes its file, of a folder that is about to go.
+  static Status remove(FolderLock lock, const std::string& folder);
+  // Whether some process holds the lock of the folder; false where that cannot be seen.
+  static bool is_held(const std::string& folder);
 
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&& other) noexcept;

@@ -13,8 +13,8 @@ namespace tenon {
 
 class TestFolder {
  public:
-  TestFolder() : path_(testing::TempDir() + "tenon_XXXXXX") {
-    if (!::mkdtemp(path_.data())) ADD_FAILURE() << "cannot make a folder under " << testing::TempDir();
+  explicit TestFolder(const std::string& parent = testing::TempDir()) : path_(parent + "tenon_XXXXXX") {
+    if (!::mkdtemp(path_.data())) ADD_FAILURE() << "cannot make a folder under " << parent;
   }
   ~TestFolder() {
     std::error_code ignored;

@@ -101,12 +101,16 @@ int rename(const char* from, const char* to) {
   return passes(Call::other) ? ::rename(from, to) : -1;
 }
 
+int truncate(int fd, int64_t size_bytes) {
+  return passes(Call::other) ? ::ftruncate(fd, size_bytes) : -1;
+}
+
 int make_folder(const char* path) {
   return passes(Call::other) ? ::mkdir(path, 0777) : -1;
 }
 
 int remove(const char* path) {
-  return passes(Call::remove) ? ::unlink(path) : -1;
+  return passes(Call::remove) ? ::remove(path) : -1;
 }
 
 Result<Fault> parse_fault(std::string_view text) {

@@ -17,8 +17,9 @@ int create(const char* path, int flags);  // open(2) with O_CREAT and mode 0666
 int64_t write(int fd, std::span<const std::byte> bytes);
 int sync(int fd);  // fsync
 int rename(const char* from, const char* to);
-int make_folder(const char* path);  // mkdir with mode 0777
-int remove(const char* path);       // unlink
+int truncate(int fd, int64_t size_bytes);  // ftruncate
+int make_folder(const char* path);         // mkdir with mode 0777
+int remove(const char* path);              // unlink, or rmdir
 
 // What goes wrong from a write point on.
 enum class FaultKind {

@@ -24,8 +24,8 @@ struct OpSite {
 };
 
 enum class AliasKind : uint8_t {
-  may,   // the output may overwrite this input where it dies here (element i is read before element i is
-         // written)
+  may,   // the output may overwrite this input where it dies here: a kernel reads element i of every input
+         // before it writes element i of any output
   must,  // the output is this input, updated
   view,  // the output is this input under another shape; no kernel runs
 };
@@ -73,7 +73,7 @@ struct OpDef {
   std::string_view name;
   // Types of the outputs, or why the inputs do not fit.
   Result<std::vector<Type>> (*infer)(const OpSite& site);
-  // The gradient rule; null: no gradient flows through (integer and update ops).
+  // The gradient rule; null: through `expand`, or none, where outputs are integers or updates.
   std::vector<ValueId> (*gradient)(const GradientSite& site) = nullptr;
   // The plain composition this fused op equals, built from its inputs; null where the op is plain itself. The
   // harness compares both; a fused op without its own gradient rule is differentiated through it.

@@ -71,7 +71,8 @@ int64_t ConfigReader::integer(std::string_view key) {
 }
 
 int64_t ConfigReader::positive(std::string_view key) {
-  if (const auto supposed = supposed_.find(key); supposed != supposed_.end() && !has(key)) return supposed->second;
+  if (const auto supposed = supposed_.find(key); supposed != supposed_.end() && !has(key))
+    return supposed->second;
   const json* value = find_required(key);
   if (!value) return 1;
   if (value->is_number_integer() && value->get<int64_t>() >= 1 && value->get<int64_t>() <= kLargestSize) {

@@ -1,5 +1,5 @@
-// Decoders that differ from Llama in one way each: differential attention (DiffLlama), a head with a layer of its
-// own (ModernBERT decoder), a recurrent unit in two of three layers (RecurrentGemma).
+// Decoders that differ from Llama in one way each: differential attention (DiffLlama), a head with a layer of
+// its own (ModernBERT decoder), a recurrent unit in two of three layers (RecurrentGemma).
 #include <cmath>
 
 #include "base/half.h"

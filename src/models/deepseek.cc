@@ -30,12 +30,14 @@ Result<ModelSpec> read_deepseek_v3(ConfigReader& config) {
   return spec;
 }
 
-// DeepSeek-V3.2 and GLM 5: an indexer chooses each token's keys, in GLM on some layers, whose choice the next ones
-// take over.
+// DeepSeek-V3.2 and GLM 5: an indexer chooses each token's keys, in GLM on some layers, whose choice the next
+// ones take over.
 void set_indexers(ConfigReader& config, ModelSpec& spec, bool interleaved) {
   const std::vector<std::string> types = config.texts_or_empty("indexer_types");
-  config.require(types.empty() || types.size() == spec.blocks.size(), "indexer_types", "must have one entry a layer");
-  for (const char* key : {"layer_types", "rope_interleave", "index_topk_freq", "index_skip_topk_offset", "indexer_rope_interleave"})
+  config.require(types.empty() || types.size() == spec.blocks.size(), "indexer_types",
+                 "must have one entry a layer");
+  for (const char* key : {"layer_types", "rope_interleave", "index_topk_freq", "index_skip_topk_offset",
+                          "indexer_rope_interleave"})
     config.ignore(key);
   IndexerSpec indexer;
   indexer.heads = config.positive("index_n_heads");

@@ -7,7 +7,8 @@
 
 namespace tenon {
 
-// The convolution of q, k and v is one module, and three tensors below `path` in the file, wherever they are cut.
+// The convolution of q, k and v is one module, and three tensors below `path` in the file, wherever they are
+// cut.
 void split_stored_conv(ModelSpec& spec, const DeltaSpec& delta, const std::string& path);
 
 }  // namespace tenon

@@ -10,22 +10,22 @@
 
 #include "models/layers.h"
 #include "ops/add.h"
-#include "ops/cast.h"
-#include "ops/scale.h"
-#include "ops/reshape.h"
-#include "ops/mul.h"
-#include "ops/routing.h"
-#include "ops/detach.h"
 #include "ops/broadcast.h"
+#include "ops/cast.h"
 #include "ops/columns.h"
+#include "ops/detach.h"
 #include "ops/embedding.h"
 #include "ops/fill.h"
 #include "ops/gather_rows.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/matmul.h"
+#include "ops/mul.h"
 #include "ops/position_scale.h"
+#include "ops/reshape.h"
 #include "ops/rope_table.h"
 #include "ops/rope_table_by_length.h"
+#include "ops/routing.h"
+#include "ops/scale.h"
 
 namespace tenon {
 namespace {
@@ -90,11 +90,13 @@ ValueId embed(ForwardContext& c, ValueId ids) {
   return apply(c, spec.embedding_norm, x);
 }
 
-// Rows of a table, through which no gradient flows for ids beyond it: they read row 0, which pads and is not trained.
+// Rows of a table, through which no gradient flows for ids beyond it: they read row 0, which pads and is not
+// trained.
 ValueId trained_in_table(ForwardContext& c, ValueId ids, ValueId rows) {
   // 1 below the table's end; at most 0 from there on, where the floor of id / vocab is 1 or more.
   const double beta = -1 / std::numbers::ln2;
-  const ValueId factor = position_scale(c.b, ids, {.constant = 1, .beta = beta, .period = c.spec.per_layer_vocab});
+  const ValueId factor =
+      position_scale(c.b, ids, {.constant = 1, .beta = beta, .period = c.spec.per_layer_vocab});
   const ValueId inside = activation(c.b, factor, ActivationKind::clamp, 0, 1);
   const ValueId fixed = detach(c.b, rows);
   return add(c.b, fixed, mul_column(c.b, add(c.b, rows, scale(c.b, fixed, -1)), inside));
@@ -105,12 +107,16 @@ ValueId per_layer_inputs(ForwardContext& c, ValueId ids, ValueId embedded) {
   const ModelSpec& spec = c.spec;
   const int64_t blocks = static_cast<int64_t>(spec.blocks.size()), width = spec.per_layer_width;
   const Shape by_layer{c.tokens(), blocks, width};
-  const ValueId table = weight_matrix(c, spec.per_layer_path + ".weight", Shape{spec.per_layer_vocab, blocks * width});
+  const ValueId table =
+      weight_matrix(c, spec.per_layer_path + ".weight", Shape{spec.per_layer_vocab, blocks * width});
   c.b.set_name(spec.per_layer_path);
-  const ValueId in_table = spec.per_layer_vocab < spec.vocab ? limit_ids(c.b, ids, spec.per_layer_vocab, 0) : ids;
-  ValueId own = times(c, embedding(c.b, table, in_table, c.options.compute), std::sqrt(static_cast<double>(width)));
+  const ValueId in_table =
+      spec.per_layer_vocab < spec.vocab ? limit_ids(c.b, ids, spec.per_layer_vocab, 0) : ids;
+  ValueId own =
+      times(c, embedding(c.b, table, in_table, c.options.compute), std::sqrt(static_cast<double>(width)));
   if (spec.per_layer_vocab < spec.vocab) own = trained_in_table(c, ids, own);
-  const ValueId projected = apply(c, spec.per_layer_norm, reshape(c.b, apply(c, spec.per_layer_projection, embedded), by_layer));
+  const ValueId projected =
+      apply(c, spec.per_layer_norm, reshape(c.b, apply(c, spec.per_layer_projection, embedded), by_layer));
   return scale(c.b, add(c.b, projected, reshape(c.b, own, by_layer)), std::numbers::sqrt2 / 2);
 }
 
@@ -121,7 +127,8 @@ struct Joint {
 
 ValueId join(ForwardContext& c, const ResidualSpec& spec, const Joint& in, ValueId y, double scale) {
   ValueId x = times(c, spec.from_normed ? in.normed : in.raw, spec.skip);
-  if (!spec.skip_weight.empty()) x = mul_row(c.b, x, weight_vector(c, spec.skip_weight, Shape{c.spec.hidden}));
+  if (!spec.skip_weight.empty())
+    x = mul_row(c.b, x, weight_vector(c, spec.skip_weight, Shape{c.spec.hidden}));
   return add(c.b, x, times(c, y, scale * spec.branch));
 }
 
@@ -183,7 +190,8 @@ ValueId per_layer_output(ForwardContext& c, const PerLayerInput& spec, int32_t l
 
 namespace {
 
-ValueId apply_block(ForwardContext& c, const BlockSpec& block, int32_t layer, Shortcuts& shortcuts, ValueId x) {
+ValueId apply_block(ForwardContext& c, const BlockSpec& block, int32_t layer, Shortcuts& shortcuts,
+                    ValueId x) {
   if (block.parallel) return apply_parallel(c, block, layer, x);
   if (!std::holds_alternative<std::monostate>(block.mixer)) x = mix(c, block, layer, x);
   if (!std::holds_alternative<std::monostate>(block.feed_forward)) x = feed(c, block, layer, shortcuts, x);
@@ -201,9 +209,9 @@ int64_t head_width(const ModelSpec& spec) {
 }
 
 ValueId head_weight(Builder& builder, const ModelSpec& spec, const ForwardOptions& options) {
-  const std::string& path = spec.tied ? spec.embedding_path : spec.head.path;
-  return builder.add_static(Role::weight, path + ".weight",
-                            {options.weight_dtype, Shape{spec.vocab, head_width(spec)}});
+  const std::string name = (spec.tied ? spec.embedding_path : spec.head.path) + ".weight";
+  return builder.add_static(Role::weight, name,
+                            {options.matrix_dtype(name), Shape{spec.vocab, head_width(spec)}});
 }
 
 ValueId head_input(Builder& builder, const ModelSpec& spec, ValueId x) {

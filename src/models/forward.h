@@ -3,6 +3,7 @@
 // that what is trained is what is served.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -24,8 +25,15 @@ struct ForwardOptions {
   int64_t tokens = 0;                 // of one run
   DType compute = DType::f32;         // of activations
   std::optional<CacheOptions> cache;  // none: packed sequences
-  // The dtype that a two-dimensional weight has in memory; norms and biases are always f32.
+  // The dtype that a matrix or a stack of them has in memory; norms and biases are always f32.
   DType weight_dtype = DType::f32;
+  // Matrices that have another, by name: block-quantised ones that stay as the file has them.
+  std::map<std::string, DType, std::less<>> weight_dtypes = {};
+
+  DType matrix_dtype(std::string_view name) const {
+    const auto other = weight_dtypes.find(name);
+    return other == weight_dtypes.end() ? weight_dtype : other->second;
+  }
   // Put before the names of inputs sized by tokens or rows, so that programs of several sizes can be planned
   // together.
   std::string input_prefix;

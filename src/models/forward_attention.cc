@@ -5,21 +5,21 @@
 
 #include "models/layers.h"
 #include "ops/add.h"
-#include "ops/grouped_matmul.h"
-#include "ops/normalise.h"
-#include "ops/permute.h"
-#include "ops/scale.h"
 #include "ops/attention.h"
 #include "ops/biased_attention.h"
 #include "ops/broadcast.h"
 #include "ops/cache_write.h"
 #include "ops/cast.h"
 #include "ops/columns.h"
+#include "ops/grouped_matmul.h"
 #include "ops/index_top_k.h"
 #include "ops/mul.h"
+#include "ops/normalise.h"
 #include "ops/paged_attention.h"
+#include "ops/permute.h"
 #include "ops/reshape.h"
 #include "ops/rope.h"
+#include "ops/scale.h"
 #include "ops/sparse_attention.h"
 
 namespace tenon {
@@ -159,7 +159,8 @@ struct ApplyMixer {
     h.q = rotate(c, a.rope, h.q);
     if (a.norm_after_rope) h.q = norm_heads(c, a.q_norm, h.q);
     h.q = scale_by_position(c, a.q_scale, h.q);
-    ValueId out = a.kv_from >= 0 ? attend_to_layer(a, h.q) : attend(c, a.attend, layer, h.q, keys(a, h.k), values(a, h.v));
+    ValueId out = a.kv_from >= 0 ? attend_to_layer(a, h.q)
+                                 : attend(c, a.attend, layer, h.q, keys(a, h.k), values(a, h.v));
     if (a.differential) out = difference(a, out);
     out = reshape(c.b, out, Shape{c.tokens(), c.b.shape(out).elements() / c.tokens()});
     if (a.gate.present()) gate = apply(c, a.gate, x);
@@ -208,11 +209,11 @@ struct ApplyMixer {
       const ValueId right = reshape(c.b, weight_vector(c, d.path + k, Shape{a.head_dim}), row);
       return activation(c.b, row_dot(c.b, left, right, DType::f32, Shape{1}), ActivationKind::exp);
     };
-    const ValueId init = c.b.add_constant(fmt::format("lambda_init.{}", layer), Shape{1},
-                                          {static_cast<float>(d.init)});
-    const ValueId lambda = add(c.b, add(c.b, term(".lambda_q1", ".lambda_k1"),
-                                        scale(c.b, term(".lambda_q2", ".lambda_k2"), -1)),
-                               init);
+    const ValueId init =
+        c.b.add_constant(fmt::format("lambda_init.{}", layer), Shape{1}, {static_cast<float>(d.init)});
+    const ValueId lambda =
+        add(c.b, add(c.b, term(".lambda_q1", ".lambda_k1"), scale(c.b, term(".lambda_q2", ".lambda_k2"), -1)),
+            init);
     const int64_t width = a.heads * a.v_head_dim;
     const ValueId rows = reshape(c.b, out, Shape{c.tokens(), 2 * width});
     const ValueId second = times_scalar(c, slice_columns(c.b, rows, width, width), lambda);
@@ -241,10 +242,12 @@ struct ApplyMixer {
     q = rotate(c, spec.rope, q);
     k = rotate(c, spec.rope, k);
     const double factor = 1 / std::sqrt(static_cast<double>(spec.dim));
-    c.chosen[layer] = c.options.cache
-                          ? index_top_k_paged(c.b, {q, cached(c, "index", layer, k), weights, c.page_table, c.stream, c.positions},
-                                              spec.keys, factor)
-                          : index_top_k(c.b, q, k, weights, c.sequence_begin, spec.keys, factor);
+    c.chosen[layer] =
+        c.options.cache
+            ? index_top_k_paged(
+                  c.b, {q, cached(c, "index", layer, k), weights, c.page_table, c.stream, c.positions},
+                  spec.keys, factor)
+            : index_top_k(c.b, q, k, weights, c.sequence_begin, spec.keys, factor);
   }
 
   ValueId attend_to_chosen(const AttendSpec& spec, int32_t chooser, const Heads& h) const {
@@ -252,7 +255,8 @@ struct ApplyMixer {
     c.b.set_name(fmt::format("layer {} attention", layer));
     if (!c.options.cache) return sparse_attention(c.b, h.q, h.k, h.v, ids, spec.scale);
     return sparse_paged_attention(
-        c.b, {h.q, cached(c, "k", layer, h.k), cached(c, "v", layer, h.v), c.page_table, c.stream, ids}, spec.scale);
+        c.b, {h.q, cached(c, "k", layer, h.k), cached(c, "v", layer, h.v), c.page_table, c.stream, ids},
+        spec.scale);
   }
 
   ValueId operator()(const LatentAttentionSpec& a) const {

@@ -21,8 +21,8 @@ namespace {
 
 using Context = ForwardContext;
 
-// xIELU (Huang 2024): alpha_p x^2 + beta x for x > 0, alpha_n (expm1(min(x, eps)) - x) + beta x otherwise, the
-// alphas softplus of weights; beta is fixed.
+// xIELU (Huang 2024): alpha_p x^2 + beta x for x > 0, alpha_n (expm1(min(x, eps)) - x) + beta x otherwise,
+// the alphas softplus of weights; beta is fixed.
 ValueId xielu(Context& c, const std::string& path, ValueId x) {
   const auto alpha = [&](const char* name) {
     return activation(c.b, weight_vector(c, path + name, Shape{1}), ActivationKind::softplus);
@@ -94,8 +94,8 @@ Routes route(Context& c, const MoeSpec& moe, ValueId x) {
   const ValueId weight = weight_matrix(c, r.path + r.weight_name, Shape{r.out, r.in});
   const ValueId bias = r.bias ? weight_vector(c, r.path + ".bias", Shape{r.out}) : ValueId{};
   c.b.set_name(r.path);
-  const ValueId logits = times(
-      c, matmul(c.b, x, weight, {.trans_b = true, .out_dtype = DType::f32, .addend = bias}), r.scale);
+  const ValueId logits =
+      times(c, matmul(c.b, x, weight, {.trans_b = true, .out_dtype = DType::f32, .addend = bias}), r.scale);
   const ValueId scores = router_scores(c, moe.scores, logits);
   ValueId choice = moe.bias_on_logits ? logits : scores;
   if (!moe.selection_bias.empty()) {
@@ -115,7 +115,8 @@ Routes route(Context& c, const MoeSpec& moe, ValueId x) {
     routes.weights = sparse_mixer(c, logits, routes.experts, moe.slack);
   routes.weights = times(c, routes.weights, moe.scale);
   if (!moe.expert_scale.empty()) {
-    const ValueId table = reshape(c.b, weight_vector(c, moe.expert_scale, Shape{moe.experts}), Shape{moe.experts, 1});
+    const ValueId table =
+        reshape(c.b, weight_vector(c, moe.expert_scale, Shape{moe.experts}), Shape{moe.experts, 1});
     const Shape shape = c.b.shape(routes.experts);
     const ValueId chosen = reshape(c.b, routes.experts, Shape{shape.elements()});
     const ValueId scales = embedding(c.b, table, chosen, DType::f32);
@@ -160,7 +161,8 @@ ValueId apply_identity_experts(Context& c, const MoeSpec& moe, const Routes& rou
   for (int64_t e = moe.experts; e < all; ++e) is_identity[static_cast<size_t>(e)] = 1;
   const ValueId table = c.b.add_constant("identity_experts", Shape{all, 1}, is_identity);
   const Shape shape = c.b.shape(routes.weights);
-  const ValueId mask = embedding(c.b, table, reshape(c.b, routes.experts, Shape{shape.elements()}), DType::f32);
+  const ValueId mask =
+      embedding(c.b, table, reshape(c.b, routes.experts, Shape{shape.elements()}), DType::f32);
   const ValueId kept = mul(c.b, routes.weights, reshape(c.b, mask, shape));
   return mul_column(c.b, x, fold_columns(c.b, kept, shape[1]));
 }

@@ -1,5 +1,5 @@
-// Builds the mixers that keep a state along the sequence: short convolutions, the gated delta rule, state-space
-// layers. Packed sequences begin with no state; in decoding each stream's state is a cache.
+// Builds the mixers that keep a state along the sequence: short convolutions, the gated delta rule,
+// state-space layers. Packed sequences begin with no state; in decoding each stream's state is a cache.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -117,8 +117,8 @@ DeltaOperands project(Context& c, const DeltaSpec& s, ValueId x) {
   DeltaOperands out;
   if (s.qkvz.present()) {
     const int64_t ratio = s.heads / s.key_heads, values = ratio * s.value_dim;
-    const ValueId all = reshape(c.b, apply(c, s.qkvz, x),
-                                Shape{c.tokens(), s.key_heads, 2 * s.key_dim + 2 * values});
+    const ValueId all =
+        reshape(c.b, apply(c, s.qkvz, x), Shape{c.tokens(), s.key_heads, 2 * s.key_dim + 2 * values});
     std::vector<ValueId> parts;
     int64_t at = 0;
     for (int64_t width : {s.key_dim, s.key_dim, values, values}) {
@@ -164,8 +164,7 @@ ValueId apply_delta(ForwardContext& c, const DeltaSpec& s, int32_t layer, ValueI
   inputs.k = unit_keys(keys);
   inputs.v = reshape(c.b, slice_columns(c.b, qkv, 2 * keys, values), Shape{c.tokens(), s.heads, s.value_dim});
   inputs.log_decay = log_decays(c, s.decay_kind, in.decay, s.heads, s.by_channel ? s.key_dim : 1);
-  inputs.beta =
-      times(c, activation(c.b, as_f32(c, in.beta), ActivationKind::sigmoid), s.beta_scale);
+  inputs.beta = times(c, activation(c.b, as_f32(c, in.beta), ActivationKind::sigmoid), s.beta_scale);
   c.b.set_name(fmt::format("layer {} delta rule", layer));
   const double scale = 1 / std::sqrt(static_cast<double>(s.key_dim));
   const ValueId out = linear_recurrence(c, inputs, {.scale = scale, .delta = true}, layer);
@@ -178,7 +177,8 @@ ValueId apply_mamba2(ForwardContext& c, const Mamba2Spec& s, int32_t layer, Valu
   if (!s.in_scales.empty()) {
     std::vector<float> row;
     const int64_t parts[] = {width, width, states, states, s.heads};
-    for (size_t i = 0; i < std::size(parts); ++i) row.insert(row.end(), static_cast<size_t>(parts[i]), s.in_scales[i]);
+    for (size_t i = 0; i < std::size(parts); ++i)
+      row.insert(row.end(), static_cast<size_t>(parts[i]), s.in_scales[i]);
     all = mul_row(c.b, all, c.b.add_constant(fmt::format("in_scales.{}", layer), Shape{s.in.out}, row));
   }
   const ValueId gate = slice_columns(c.b, all, 0, width);
@@ -240,9 +240,9 @@ ValueId apply_mamba(ForwardContext& c, const MambaSpec& s, int32_t layer, ValueI
   inputs.c = reshape(c.b, joined(after), by_head);
   c.b.set_name(fmt::format("layer {} selective scan", layer));
   const Shape state{c.options.cache ? streams(c) : 1, s.channels, s.state};
-  const ValueId out = c.options.cache ? selective_scan_cached(
-                                            c.b, inputs, stream_state(c, layer, "state", DType::f32, state))
-                                      : selective_scan(c.b, inputs, c.sequence_begin);
+  const ValueId out =
+      c.options.cache ? selective_scan_cached(c.b, inputs, stream_state(c, layer, "state", DType::f32, state))
+                      : selective_scan(c.b, inputs, c.sequence_begin);
   const ValueId direct = mul_row(c.b, mixed, weight_vector(c, s.d, Shape{s.channels}));
   return apply(c, s.out, mul(c.b, add(c.b, out, direct), silu(c.b, gate)));
 }
@@ -254,7 +254,8 @@ ValueId apply_fixed_decay(ForwardContext& c, const FixedDecaySpec& s, int32_t la
   inputs.q = slice_columns(c.b, qkv, 0, dim);
   inputs.k = slice_columns(c.b, qkv, dim, dim);
   inputs.v = slice_columns(c.b, qkv, 2 * dim, dim);
-  const ValueId decays = c.b.add_constant(fmt::format("log_decays.{}", layer), Shape{1, s.heads}, s.log_decays);
+  const ValueId decays =
+      c.b.add_constant(fmt::format("log_decays.{}", layer), Shape{1, s.heads}, s.log_decays);
   inputs.log_decay = reshape(c.b, repeat_columns(c.b, decays, c.tokens()), Shape{c.tokens(), s.heads, 1});
   c.b.set_name(fmt::format("layer {} linear attention", layer));
   const ValueId out = apply(c, s.norm, flat(c, linear_recurrence(c, inputs, {}, layer)));
@@ -272,7 +273,8 @@ ValueId block_gate(Context& c, const RecurrentUnitSpec& s, const char* name, Val
   std::vector<ValueId> parts;
   for (int64_t h = 0; h < s.heads; ++h) {
     const ValueId rows = reshape(c.b, weight, Shape{1, s.heads * width * width});
-    const ValueId block = reshape(c.b, slice_columns(c.b, rows, h * width * width, width * width), Shape{width, width});
+    const ValueId block =
+        reshape(c.b, slice_columns(c.b, rows, h * width * width, width * width), Shape{width, width});
     parts.push_back(matmul(c.b, slice_columns(c.b, x, h * width, width), block, {.out_dtype = DType::f32}));
   }
   const ValueId sum = parts.size() == 1 ? parts[0] : concat_columns(c.b, parts);
@@ -287,12 +289,16 @@ ValueId apply_recurrent_unit(ForwardContext& c, const RecurrentUnitSpec& s, int3
   const ValueId open = activated(c, act, apply(c, s.in_y, x));
   const ValueId mixed = convolve(c, s.conv, layer, apply(c, s.in_x, x));
   c.b.set_name(fmt::format("layer {} recurrent unit", layer));
-  const ValueId in_gate = block_gate(c, s, "input_gate", mixed), rate = block_gate(c, s, "recurrent_gate", mixed);
-  const ValueId p = activation(c.b, weight_vector(c, s.path + ".recurrent_param", Shape{s.width}), ActivationKind::softplus);
+  const ValueId in_gate = block_gate(c, s, "input_gate", mixed),
+                rate = block_gate(c, s, "recurrent_gate", mixed);
+  const ValueId p = activation(c.b, weight_vector(c, s.path + ".recurrent_param", Shape{s.width}),
+                               ActivationKind::softplus);
   ValueId log_decay = scale(c.b, mul_row(c.b, rate, p), -8);
-  // The first token of a sequence decays all: log(1e-30 + 0) is far below zero, that of a later position is not.
-  const ValueId first = activation(
-      c.b, position_scale(c.b, c.positions, {.constant = 0, .beta = -1, .offset = 1e-30}), ActivationKind::relu);
+  // The first token of a sequence decays all: log(1e-30 + 0) is far below zero, that of a later position is
+  // not.
+  const ValueId first =
+      activation(c.b, position_scale(c.b, c.positions, {.constant = 0, .beta = -1, .offset = 1e-30}),
+                 ActivationKind::relu);
   const ValueId column = reshape(c.b, first, Shape{c.tokens(), 1});
   log_decay = add(c.b, log_decay, scale(c.b, repeat_columns(c.b, column, s.width), -1));
   const ValueId complement = activation(c.b, log_decay, ActivationKind::complement);

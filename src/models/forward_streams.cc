@@ -85,7 +85,8 @@ std::vector<ValueId> apply_altup(ForwardContext& c, const BlockSpec& block, int3
   const AltUpSpec& spec = *block.altup;
   const Streams predicted = predict(c, spec, streams);
   const ValueId normed = apply(c, block.mixer_norm, predicted[0]);
-  const ValueId low_rank = apply(c, spec.laurel_norm, apply(c, spec.laurel_up, apply(c, spec.laurel_down, normed)));
+  const ValueId low_rank =
+      apply(c, spec.laurel_norm, apply(c, spec.laurel_up, apply(c, spec.laurel_down, normed)));
   const ValueId mixed = apply(c, block.mixer_post_norm, apply_mixer(c, block.mixer, layer, normed));
   ValueId x = add(c.b, add(c.b, predicted[0], mixed), add(c.b, normed, low_rank));
   x = scale(c.b, x, std::numbers::sqrt2 / 2);

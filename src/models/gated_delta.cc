@@ -116,8 +116,8 @@ Result<ModelSpec> read_olmo_hybrid(ConfigReader& config) {
   traits.o_bias = traits.q_bias;
   traits.qk_norm = QkNorm::width;
   traits.rope = config.has("rope_parameters") || config.has("rope_theta");
-  for (const char* key : {"linear_a_log_max", "linear_a_log_min", "linear_dt_init_floor", "linear_dt_max",
-                          "linear_dt_min"}) {
+  for (const char* key :
+       {"linear_a_log_max", "linear_a_log_min", "linear_dt_init_floor", "linear_dt_max", "linear_dt_min"}) {
     config.ignore(key);
   }
   ModelSpec spec = read_decoder(config, traits);

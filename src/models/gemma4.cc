@@ -1,5 +1,6 @@
-// Gemma 3n: streams of alternating updates, sparse gates, per-layer inputs. Gemma 4: norms that are not zero-centred, head sizes by kind of layer, keys used as values, layers that share
-// keys and values, per-layer inputs, a dense MLP beside experts.
+// Gemma 3n: streams of alternating updates, sparse gates, per-layer inputs. Gemma 4: norms that are not
+// zero-centred, head sizes by kind of layer, keys used as values, layers that share keys and values,
+// per-layer inputs, a dense MLP beside experts.
 #include <cmath>
 #include <map>
 
@@ -61,7 +62,8 @@ AsideSpec experts_aside(ConfigReader& config, const ModelSpec& spec, const std::
 }
 
 void set_per_layer_inputs(ConfigReader& config, ModelSpec& spec, const DecoderTraits& traits, double eps) {
-  const int64_t width = config.has("hidden_size_per_layer_input") ? config.integer("hidden_size_per_layer_input") : 0;
+  const int64_t width =
+      config.has("hidden_size_per_layer_input") ? config.integer("hidden_size_per_layer_input") : 0;
   const int64_t vocab = config.positive_or("vocab_size_per_layer_input", spec.vocab);
   if (width == 0) return;
   const int64_t blocks = static_cast<int64_t>(spec.blocks.size());
@@ -126,7 +128,8 @@ Result<ModelSpec> read_gemma4(ConfigReader& config) {
   config.require(sliding.size() == spec.blocks.size(), "layer_types", "must have one entry a layer");
   const bool bidirectional = config.text_or("use_bidirectional_attention", "") == "all";
   config.require(!bidirectional, "use_bidirectional_attention", "is not supported");
-  const bool keys_as_values = config.flag_or("attention_k_eq_v", config.text_or("model_type", "") != "gemma4_text");
+  const bool keys_as_values =
+      config.flag_or("attention_k_eq_v", config.text_or("model_type", "") != "gemma4_text");
   const int64_t window = config.positive("sliding_window");
   if (!config.status().ok() || spec.blocks.empty()) return spec;
   spec.embedding_scale = std::sqrt(static_cast<double>(spec.hidden));
@@ -194,8 +197,8 @@ Result<ModelSpec> read_gemma3n(ConfigReader& config) {
   config.require(widths.size() == spec.blocks.size(), "intermediate_size", "must have one entry a layer");
   config.require(sparsity.empty() || sparsity.size() == spec.blocks.size(), "activation_sparsity_pattern",
                  "must have one entry a layer");
-  config.require(!config.has("altup_active_idx") || config.integer("altup_active_idx") == 0, "altup_active_idx",
-                 "must be 0");
+  config.require(!config.has("altup_active_idx") || config.integer("altup_active_idx") == 0,
+                 "altup_active_idx", "must be 0");
   config.ignore("altup_coef_clip");
   const AltUpSizes sizes{config.positive("altup_num_inputs"), config.positive("laurel_rank"),
                          config.flag_or("altup_correct_scale", true)};
@@ -226,7 +229,8 @@ Result<ModelSpec> read_gemma3n(ConfigReader& config) {
   set_per_layer_inputs(config, spec, traits, eps);
   for (int64_t s = 0; s + 1 < sizes.streams; ++s) {
     spec.stream_in.push_back({"model.altup_projections." + std::to_string(s), spec.hidden, spec.hidden});
-    spec.stream_out.push_back({"model.altup_unembed_projections." + std::to_string(s), spec.hidden, spec.hidden});
+    spec.stream_out.push_back(
+        {"model.altup_unembed_projections." + std::to_string(s), spec.hidden, spec.hidden});
   }
   return spec;
 }

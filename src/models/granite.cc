@@ -115,9 +115,10 @@ Result<ModelSpec> read_granite_hybrid(ConfigReader& config) {
     config.ignore("num_experts_per_tok");
     config.ignore("intermediate_size");
   }
-  if (std::none_of(types.begin(), types.end(), [](const std::string& type) { return type == "mamba" || type == "linear_attention"; })) {
-    for (const char* key : {"mamba_conv_bias", "mamba_d_conv", "mamba_d_head", "mamba_d_state", "mamba_n_groups",
-                            "mamba_n_heads", "mamba_proj_bias"}) {
+  if (std::none_of(types.begin(), types.end(),
+                   [](const std::string& type) { return type == "mamba" || type == "linear_attention"; })) {
+    for (const char* key : {"mamba_conv_bias", "mamba_d_conv", "mamba_d_head", "mamba_d_state",
+                            "mamba_n_groups", "mamba_n_heads", "mamba_proj_bias"}) {
       config.ignore(key);
     }
   }
@@ -128,8 +129,8 @@ Result<ModelSpec> read_granite_hybrid(ConfigReader& config) {
     } else {
       config.require(types[i] == "linear_attention" || types[i] == "mamba", "layer_types",
                      "has a kind that is not known: " + types[i]);
-      spec.blocks[i].mixer = read_mamba2_layer(config, {}, layer_path(traits, i) + ".mamba", spec.hidden,
-                                               spec.final_norm.eps);
+      spec.blocks[i].mixer =
+          read_mamba2_layer(config, {}, layer_path(traits, i) + ".mamba", spec.hidden, spec.final_norm.eps);
     }
     const MlpSpec mlp = shared_mlp(spec, layer_path(traits, i), shared);
     if (experts == 0) {

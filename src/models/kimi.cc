@@ -1,5 +1,5 @@
-// Kimi Linear: delta attention with a decay of each channel, and latent attention without rope. Bailing Hybrid (Ling 3):
-// the same with a bounded decay, rope, and a gate on the heads of latent attention.
+// Kimi Linear: delta attention with a decay of each channel, and latent attention without rope. Bailing
+// Hybrid (Ling 3): the same with a bounded decay, rope, and a gate on the heads of latent attention.
 #include "models/delta.h"
 #include "models/family.h"
 #include "models/latent.h"
@@ -100,14 +100,16 @@ Result<ModelSpec> read_kimi_linear(ConfigReader& config) {
 
 Result<ModelSpec> read_bailing_hybrid(ConfigReader& config) {
   alias_kimi_keys(config);
-  for (const char* key : {"rope_theta", "layer_group_size", "mtp_loss_scaling_factor", "short_conv_kernel_size"})
+  for (const char* key :
+       {"rope_theta", "layer_group_size", "mtp_loss_scaling_factor", "short_conv_kernel_size"})
     config.ignore(key);
   config.require(!config.has("num_nextn_predict_layers") || config.integer("num_nextn_predict_layers") == 0,
                  "num_nextn_predict_layers", "is not supported");
   ModelSpec spec = read_latent_decoder(config, true);
   MoeSpec moe = read_deepseek_router(config);
-  set_latent_experts(config, spec, moe,
-                     {.selection_bias = "gate.e_score_correction_bias", .stored_bias = "mlp.gate.expert_bias"});
+  set_latent_experts(
+      config, spec, moe,
+      {.selection_bias = "gate.e_score_correction_bias", .stored_bias = "mlp.gate.expert_bias"});
   const std::vector<bool> delta = delta_layers(config, spec.blocks.size());
   const KimiSizes sizes = read_sizes(config);
   const double bound = config.flag_or("kda_safe_gate", true) ? config.number_or("kda_lower_bound", -5) : 0;

@@ -12,7 +12,7 @@
 namespace tenon {
 
 ValueId weight_matrix(ForwardContext& c, const std::string& name, Shape shape) {
-  return c.b.add_static(Role::weight, name, {c.options.weight_dtype, shape});
+  return c.b.add_static(Role::weight, name, {c.options.matrix_dtype(name), shape});
 }
 
 ValueId weight_vector(ForwardContext& c, const std::string& name, Shape shape) {

@@ -21,9 +21,9 @@ struct ForwardContext {
   ValueId sequence_begin;             // packed
   ValueId slots, stream, page_table;  // cached
   ValueId positions;
-  ValueId embedded;   // the stream before the first block
-  ValueId per_layer;                          // [tokens, blocks, width] or invalid
-  std::map<int32_t, ValueId> chosen;  // keys that a layer's indexer chose
+  ValueId embedded;                             // the stream before the first block
+  ValueId per_layer;                            // [tokens, blocks, width] or invalid
+  std::map<int32_t, ValueId> chosen;            // keys that a layer's indexer chose
   std::vector<std::pair<ValueId, ValueId>> kv;  // k and v of each layer: rows, or caches
 
   int64_t tokens() const { return options.tokens; }
@@ -43,7 +43,8 @@ ValueId apply_mamba2(ForwardContext& c, const Mamba2Spec& spec, int32_t layer, V
 ValueId apply_mamba(ForwardContext& c, const MambaSpec& spec, int32_t layer, ValueId x);
 ValueId apply_fixed_decay(ForwardContext& c, const FixedDecaySpec& spec, int32_t layer, ValueId x);
 ValueId apply_recurrent_unit(ForwardContext& c, const RecurrentUnitSpec& spec, int32_t layer, ValueId x);
-ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& spec, int32_t layer, ValueId x);
+ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& spec, int32_t layer,
+                                ValueId x);
 // q [tokens, heads, dim] against k and v, cached or packed: [tokens, heads, v_dim].
 ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v);
 ValueId rotate(ForwardContext& c, int32_t rope, ValueId x);

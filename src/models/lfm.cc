@@ -28,9 +28,9 @@ DecoderTraits lfm2_traits(ConfigReader& config) {
   traits.names.k_norm = "k_layernorm";
   if (config.has("tie_embedding")) config.alias("tie_word_embeddings", "tie_embedding");
   if (config.has("block_ff_dim")) config.alias("intermediate_size", "block_ff_dim");
-  for (const char* key : {"conv_dim", "conv_dim_out", "conv_use_xavier_init", "block_dim", "block_mlp_init_scale",
-                          "block_norm_eps", "block_out_init_scale", "block_use_swiglu",
-                          "block_use_xavier_init", "num_heads", "use_pos_enc"}) {
+  for (const char* key : {"conv_dim", "conv_dim_out", "conv_use_xavier_init", "block_dim",
+                          "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale",
+                          "block_use_swiglu", "block_use_xavier_init", "num_heads", "use_pos_enc"}) {
     config.ignore(key);
   }
   return traits;
@@ -50,7 +50,8 @@ std::vector<bool> attention_layers(ConfigReader& config, size_t layers) {
     attends[i] = types[i] != "conv";
   }
   for (double index : indices) {
-    if (types.empty() && index >= 0 && index < static_cast<double>(layers)) attends[static_cast<size_t>(index)] = true;
+    if (types.empty() && index >= 0 && index < static_cast<double>(layers))
+      attends[static_cast<size_t>(index)] = true;
   }
   return attends;
 }
@@ -132,7 +133,8 @@ Result<ModelSpec> read_lfm3(ConfigReader& config) {
   set_convolutions(config, spec, traits);
   if (!config.status().ok() || spec.blocks.empty()) return spec;
   const std::vector<bool> sliding = layers_of_kind(config, "sliding_attention");
-  const int64_t head_dim = config.positive_or("head_dim", spec.hidden / config.positive("num_attention_heads"));
+  const int64_t head_dim =
+      config.positive_or("head_dim", spec.hidden / config.positive("num_attention_heads"));
   spec.ropes.push_back(read_rope(
       config,
       {.head_dim = head_dim, .max_positions = spec.max_positions, .layer_type = "sliding_attention"}));

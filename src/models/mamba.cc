@@ -7,9 +7,9 @@ namespace {
 
 void ignore_scan_keys(ConfigReader& config) {
   for (const char* key :
-       {"expand", "mamba_expand", "time_step_min", "time_step_max", "time_step_floor", "time_step_init_scheme",
-        "time_step_scale", "rescale_prenorm_residual", "residual_in_fp32", "use_mambapy", "use_mamba_kernels",
-        "use_associative_scan", "num_logits_to_keep"}) {
+       {"expand", "mamba_expand", "time_step_min", "time_step_max", "time_step_floor",
+        "time_step_init_scheme", "time_step_scale", "rescale_prenorm_residual", "residual_in_fp32",
+        "use_mambapy", "use_mamba_kernels", "use_associative_scan", "num_logits_to_keep"}) {
     config.ignore(key);
   }
 }
@@ -99,7 +99,8 @@ Result<ModelSpec> read_jamba(ConfigReader& config) {
   const ExpertNames names{.module = "feed_forward", .file = "feed_forward", .router = "router"};
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     const std::string path = layer_path(traits, i) + ".mamba";
-    if (experts.experts > 1 && is_chosen(config, "expert_layer", i)) set_experts(spec, i, moe, names, experts);
+    if (experts.experts > 1 && is_chosen(config, "expert_layer", i))
+      set_experts(spec, i, moe, names, experts);
     if (is_chosen(config, "attn_layer", i)) continue;
     MambaSpec m = scan_layer(path, spec.hidden, sizes);
     m.dt_norm = rms_norm_spec(path + ".dt_layernorm", sizes.rank, spec.final_norm.eps);

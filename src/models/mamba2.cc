@@ -61,10 +61,11 @@ Result<ModelSpec> read_mamba2(ConfigReader& config) {
   config.suppose("num_attention_heads", 1);
   check_mamba2_keys(config);
   ModelSpec spec = read_decoder(config, traits);
-  const Mamba2Keys keys{"num_heads", "head_dim", "n_groups", "state_size", "conv_kernel", "use_conv_bias", "use_bias"};
+  const Mamba2Keys keys{"num_heads",   "head_dim",      "n_groups", "state_size",
+                        "conv_kernel", "use_conv_bias", "use_bias"};
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
-    spec.blocks[i].mixer = read_mamba2_layer(config, keys, layer_path(traits, i) + ".mixer", spec.hidden,
-                                             spec.final_norm.eps);
+    spec.blocks[i].mixer =
+        read_mamba2_layer(config, keys, layer_path(traits, i) + ".mixer", spec.hidden, spec.final_norm.eps);
     spec.blocks[i].feed_forward = {};
   }
   return spec;
@@ -139,8 +140,8 @@ Result<ModelSpec> read_nemotron_h(ConfigReader& config) {
     if (kinds[i] == "full_attention" || kinds[i] == "attention") continue;
     config.require(kinds[i] == "linear_attention" || kinds[i] == "mamba", "layers_block_type",
                    "has a kind that is not known: " + kinds[i]);
-    block.mixer = read_mamba2_layer(config, keys, layer_path(traits, i) + ".mixer", spec.hidden,
-                                    spec.final_norm.eps);
+    block.mixer =
+        read_mamba2_layer(config, keys, layer_path(traits, i) + ".mixer", spec.hidden, spec.final_norm.eps);
   }
   spec.renames.emplace_back("model.", "backbone.");
   for (auto& [name, blocks] : spec.stored) {
@@ -174,8 +175,8 @@ Result<ModelSpec> read_bamba(ConfigReader& config) {
   }
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     if (attends[i]) continue;
-    spec.blocks[i].mixer = read_mamba2_layer(config, {}, layer_path(traits, i) + ".mamba", spec.hidden,
-                                             spec.final_norm.eps);
+    spec.blocks[i].mixer =
+        read_mamba2_layer(config, {}, layer_path(traits, i) + ".mamba", spec.hidden, spec.final_norm.eps);
   }
   return spec;
 }
@@ -206,8 +207,8 @@ Result<ModelSpec> read_falcon_h1(ConfigReader& config) {
     a.o.scale = config.number_or("attention_out_multiplier", 1);
     MlpSpec& mlp = mlp_of(spec.blocks[i]);
     if (!mlp_scales.empty()) mlp.gate.scale = mlp_scales[0], mlp.down.scale = mlp_scales[1];
-    Mamba2Spec m = read_mamba2_layer(config, {}, layer_path(traits, i) + ".mamba", spec.hidden,
-                                     spec.final_norm.eps);
+    Mamba2Spec m =
+        read_mamba2_layer(config, {}, layer_path(traits, i) + ".mamba", spec.hidden, spec.final_norm.eps);
     m.in.scale = state_in;
     m.in_scales.assign(parts.begin(), parts.end());
     m.out.bias = traits.o_bias;

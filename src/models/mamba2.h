@@ -20,9 +20,8 @@ struct Mamba2Keys {
 Mamba2Spec read_mamba2_layer(ConfigReader& config, const Mamba2Keys& keys, const std::string& path,
                              int64_t hidden, double eps);
 
-// Says that the keys of Mamba-2 that change no arithmetic are known, and refuses the limits of time steps that
-// do.
-// `activation_key` names the activation of the convolution.
+// Says that the keys of Mamba-2 that change no arithmetic are known, and refuses the limits of time steps
+// that do. `activation_key` names the activation of the convolution.
 void check_mamba2_keys(ConfigReader& config, std::string_view activation_key = "hidden_act");
 
 }  // namespace tenon

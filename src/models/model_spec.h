@@ -76,8 +76,9 @@ struct AttendSpec {
 
 enum class GateKind : uint8_t { none, sigmoid, softplus };
 
-// Differential attention (Ye et al. 2024): halves of the heads attend to both halves of the values, and the second
-// half is taken off the first, times lambda = exp(q1 . k1) - exp(q2 . k2) + init, of the weights path +
+// Differential attention (Ye et al. 2024): halves of the heads attend to both halves of the values, and the
+// second half is taken off the first, times lambda = exp(q1 . k1) - exp(q2 . k2) + init, of the weights path
+// +
 // ".lambda_q1" and so on, [head_dim].
 struct DifferentialSpec {
   std::string path;
@@ -97,10 +98,10 @@ struct AttentionSpec {
   LinearSpec qkv;
   int64_t qkv_groups = 1;
   std::string qkv_order = "qkv";
-  double qkv_clip = 0;              // values are cut to +- this; 0: not
-  bool v_is_k = false;              // v is the raw k projection
-  LinearSpec kv;                    // in place of k and v, k first, where kv.out > 0
-  int32_t kv_from = -1;             // k and v are those of that earlier layer, -1: its own
+  double qkv_clip = 0;   // values are cut to +- this; 0: not
+  bool v_is_k = false;   // v is the raw k projection
+  LinearSpec kv;         // in place of k and v, k first, where kv.out > 0
+  int32_t kv_from = -1;  // k and v are those of that earlier layer, -1: its own
   std::optional<DifferentialSpec> differential;
   NormSpec q_norm, k_norm, v_norm;  // over head_dim, or over the whole width
   bool norm_after_rope = false;
@@ -117,8 +118,8 @@ struct AttentionSpec {
   NormSpec out_norm;  // before o, over the whole width
 };
 
-// Chooses the keys of each token (ops/index_top_k.h): queries from the latent of the queries, one key a token,
-// normed, and weights of the heads.
+// Chooses the keys of each token (ops/index_top_k.h): queries from the latent of the queries, one key a
+// token, normed, and weights of the heads.
 struct IndexerSpec {
   int64_t heads = 0, dim = 0, keys = 0;  // keys: how many are chosen
   LinearSpec q, k, weights;
@@ -174,7 +175,8 @@ struct ShortConvSpec {
   ConvSpec conv;
 };
 
-// How a decay of a state is made from its projection x: -exp(A) * softplus(x + dt_bias), or bound * sigmoid(exp(A)
+// How a decay of a state is made from its projection x: -exp(A) * softplus(x + dt_bias), or bound *
+// sigmoid(exp(A)
 // * (x + dt_bias)) where bound is not 0. A is by head.
 struct DecaySpec {
   std::string a_log, dt_bias;
@@ -182,8 +184,8 @@ struct DecaySpec {
 };
 
 // Gated delta rule (Yang et al. 2024; by channel: Kimi delta attention): q, k and v through one short
-// convolution and SiLU, q and k of unit length. All projections side by side in qkvz and ba, by key head (q, k,
-// v, gate; beta, decay), where those are present.
+// convolution and SiLU, q and k of unit length. All projections side by side in qkvz and ba, by key head (q,
+// k, v, gate; beta, decay), where those are present.
 struct DeltaSpec {
   int64_t key_heads = 0, heads = 0, key_dim = 0, value_dim = 0;
   LinearSpec qkvz, ba;
@@ -212,8 +214,8 @@ struct Mamba2Spec {
   int64_t width() const { return heads * head_dim; }
 };
 
-// Attention through a state with a fixed decay by head (lightning attention, Qin et al. 2024): SiLU of q, k and v,
-// side by side by head; norm over the width, gate by element.
+// Attention through a state with a fixed decay by head (lightning attention, Qin et al. 2024): SiLU of q, k
+// and v, side by side by head; norm over the width, gate by element.
 struct FixedDecaySpec {
   int64_t heads = 0, head_dim = 0;
   LinearSpec qkv, gate, out;
@@ -222,8 +224,8 @@ struct FixedDecaySpec {
 };
 
 // Real-gated linear recurrent unit (De et al. 2024): in_x through a convolution and the recurrence, times
-// activation(in_y). Gates are block-diagonal, one block a head: weights path + ".input_gate_weight" [heads, width,
-// width] and so on.
+// activation(in_y). Gates are block-diagonal, one block a head: weights path + ".input_gate_weight" [heads,
+// width, width] and so on.
 struct RecurrentUnitSpec {
   int64_t heads = 0, width = 0;  // of all heads
   LinearSpec in_x, in_y, out;
@@ -232,8 +234,8 @@ struct RecurrentUnitSpec {
   Activation activation = Activation::gelu_tanh;
 };
 
-// Mamba (Gu and Dao 2023): in gives x and the gate side by side; x_proj gives time steps, B and C. With several
-// heads, each has its own x_proj and dt_proj ("path.<head>.weight").
+// Mamba (Gu and Dao 2023): in gives x and the gate side by side; x_proj gives time steps, B and C. With
+// several heads, each has its own x_proj and dt_proj ("path.<head>.weight").
 struct MambaSpec {
   int64_t channels = 0, state = 0, dt_rank = 0, heads = 1;
   LinearSpec in, x, dt, out;
@@ -253,8 +255,8 @@ struct MlpSpec {
   double limit = 0;             // gate is cut at limit from above, up to +- limit; 0: not
   double swish = 0;             // > 0: the activation is x * sigmoid(swish * x)
   double up_offset = 0;         // added to up
-  double gate_cutoff = 0;       // > 0: what is below the mean of the gate plus this many deviations is zero, and
-                                // the rest is measured from there
+  double gate_cutoff = 0;  // > 0: what is below the mean of the gate plus this many deviations is zero, and
+                           // the rest is measured from there
 
   bool gated() const { return gate.present() || gate_up.present(); }
 };
@@ -279,11 +281,11 @@ struct MoeSpec {
   bool renormalise = false;
   double renormalise_eps = 0;
   double scale = 1;
-  double slack = 0;            // of the sparse mixer
-  std::string expert_scale;    // weight [experts] that the weights are multiplied with; empty: none
+  double slack = 0;              // of the sparse mixer
+  std::string expert_scale;      // weight [experts] that the weights are multiplied with; empty: none
   int64_t identity_experts = 0;  // after the others; they give their input back
-  bool scale_inputs = false;  // weights multiply what goes into the experts, not what comes out
-  std::string output_bias;    // weight [hidden] added to the sum; empty: none
+  bool scale_inputs = false;     // weights multiply what goes into the experts, not what comes out
+  std::string output_bias;       // weight [hidden] added to the sum; empty: none
 
   int64_t experts = 0;
   int64_t intermediate = 0;
@@ -300,8 +302,8 @@ struct MoeSpec {
   NormSpec routed_norm;    // of the routed sum, before the shared expert is added
 };
 
-// Mixture of attention heads (JetMoe): each token's queries and outputs come from the experts that it is routed
-// to, keys and values are shared.
+// Mixture of attention heads (JetMoe): each token's queries and outputs come from the experts that it is
+// routed to, keys and values are shared.
 struct AttentionExpertsSpec {
   MoeSpec experts;  // router, up (queries) and down (outputs); nothing in between
   int64_t kv_heads = 0, head_dim = 0;
@@ -310,8 +312,9 @@ struct AttentionExpertsSpec {
   AttendSpec attend;
 };
 
-using MixerSpec = std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, ShortConvSpec, DeltaSpec,
-                               Mamba2Spec, MambaSpec, FixedDecaySpec, RecurrentUnitSpec, AttentionExpertsSpec>;
+using MixerSpec =
+    std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, ShortConvSpec, DeltaSpec, Mamba2Spec,
+                 MambaSpec, FixedDecaySpec, RecurrentUnitSpec, AttentionExpertsSpec>;
 using FeedForwardSpec = std::variant<std::monostate, MlpSpec, MoeSpec>;
 
 // How a layer's output joins the residual stream: skip * x + branch * y.
@@ -322,8 +325,8 @@ struct ResidualSpec {
   std::string skip_weight;   // weight [hidden] that x is multiplied with; empty: none
 };
 
-// Each token's own input to each layer (Gemma 3n, 4): project(activation(gate(x)) * input), normed, is added to
-// the stream at the end of the block.
+// Each token's own input to each layer (Gemma 3n, 4): project(activation(gate(x)) * input), normed, is added
+// to the stream at the end of the block.
 struct PerLayerInput {
   LinearSpec gate, projection;
   NormSpec norm;
@@ -337,8 +340,9 @@ struct AsideSpec {
   NormSpec first_post;  // of the block's own feed-forward
 };
 
-// A transformer layer over the stream and the embedding side by side, whose weights several blocks share (Zamba):
-// project(mlp(norm(attention(norm(stream, embedding))))) is added to what goes into the block's mixer.
+// A transformer layer over the stream and the embedding side by side, whose weights several blocks share
+// (Zamba): project(mlp(norm(attention(norm(stream, embedding))))) is added to what goes into the block's
+// mixer.
 struct SharedLayerSpec {
   NormSpec mixer_norm, feed_forward_norm;
   AttentionSpec attention;
@@ -346,14 +350,14 @@ struct SharedLayerSpec {
   LinearSpec projection;
 };
 
-// Alternating updates (AltUp, Baykal et al. 2023) around a block: several streams are predicted from each other, the
-// block runs on the active one, and all are corrected by what it changed. Beside attention, a low-rank layer
-// (Laurel).
+// Alternating updates (AltUp, Baykal et al. 2023) around a block: several streams are predicted from each
+// other, the block runs on the active one, and all are corrected by what it changed. Beside attention, a
+// low-rank layer (Laurel).
 struct AltUpSpec {
   NormSpec router_norm;
-  LinearSpec router;      // hidden to streams; tanh
-  LinearSpec prediction;  // streams to streams^2
-  LinearSpec correction;  // streams to streams
+  LinearSpec router;         // hidden to streams; tanh
+  LinearSpec prediction;     // streams to streams^2
+  LinearSpec correction;     // streams to streams
   std::string output_scale;  // weight [hidden] of the active stream before the per-layer input; empty: none
   LinearSpec laurel_down, laurel_up;
   NormSpec laurel_norm;
@@ -368,7 +372,8 @@ struct BlockSpec {
   NormSpec feed_forward_norm, feed_forward_post_norm, feed_forward_sum_norm;
   FeedForwardSpec feed_forward;
   std::optional<AsideSpec> aside;
-  // Experts over the input of the feed-forward, whose output joins at the end of the block `shortcut_blocks` later.
+  // Experts over the input of the feed-forward, whose output joins at the end of the block `shortcut_blocks`
+  // later.
   std::optional<MoeSpec> shortcut;
   int32_t shortcut_blocks = 0;
   bool parallel = false;
@@ -385,7 +390,8 @@ struct BlockSpec {
 // stored (from_row + i * stride, from_column + j), or (from_row + j, from_column + i) where transposed.
 struct StoredBlock {
   std::string tensor;
-  int64_t row = 0, column = 0, rows = 0, columns = 0;  // rows 0: as many as the tensor has, after the block before
+  int64_t row = 0, column = 0, rows = 0,
+          columns = 0;  // rows 0: as many as the tensor has, after the block before
   int64_t from_row = 0, from_column = 0;
   int64_t stride = 1;
   bool transposed = false;
@@ -404,8 +410,8 @@ struct ModelSpec {
   LinearSpec project_in, project_out;  // between embedding_width and hidden; absent: none
   std::string position_path;           // learned positions [max_positions, embedding]; empty: none
   std::vector<float> position_table;   // fixed positions, likewise; empty: none
-  // A second table [per_layer_vocab, blocks * per_layer_width] and a projection of the embedding, normed by layer,
-  // give each token its input to each layer: (norm(projection) + scale * table) / sqrt(2).
+  // A second table [per_layer_vocab, blocks * per_layer_width] and a projection of the embedding, normed by
+  // layer, give each token its input to each layer: (norm(projection) + scale * table) / sqrt(2).
   int64_t per_layer_width = 0, per_layer_vocab = 0;
   std::string per_layer_path;
   // Streams of AltUp beside the embedding, which is stream 0 and active: projections to and from them.
@@ -427,7 +433,8 @@ struct ModelSpec {
   // From logical names to tensors: parts of names to replace, in order, and weights that are cut or joined.
   std::vector<std::pair<std::string, std::string>> renames;
   std::map<std::string, std::vector<StoredBlock>> stored;
-  std::vector<std::string> ignored;  // beginnings or ends of names of tensors that carry nothing that is needed
+  std::vector<std::string>
+      ignored;  // beginnings or ends of names of tensors that carry nothing that is needed
 };
 
 }  // namespace tenon

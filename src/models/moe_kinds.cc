@@ -1,5 +1,6 @@
-// Mixtures of experts with ways of their own: PhiMoE (sparse mixer), JetMoe (experts of attention), DBRX and Aria
-// (other layouts of the weights), LongCat Flash (two sublayers and a shortcut), MiniMax-01 (lightning attention), Beam (residuals that weigh depth).
+// Mixtures of experts with ways of their own: PhiMoE (sparse mixer), JetMoe (experts of attention), DBRX and
+// Aria (other layouts of the weights), LongCat Flash (two sublayers and a shortcut), MiniMax-01 (lightning
+// attention), Beam (residuals that weigh depth).
 #include <cmath>
 
 #include "models/experts.h"
@@ -74,7 +75,8 @@ Result<ModelSpec> read_jetmoe(ConfigReader& config) {
   return spec;
 }
 
-// A block of a stacked weight: expert e's `rows` x `columns`, beginning at row `at` of its own, from a tensor.
+// A block of a stacked weight: expert e's `rows` x `columns`, beginning at row `at` of its own, from a
+// tensor.
 StoredBlock expert_block(std::string tensor, int64_t row, int64_t rows, int64_t columns, int64_t from_row,
                          bool transposed) {
   StoredBlock block;
@@ -112,7 +114,8 @@ Result<ModelSpec> read_dbrx(ConfigReader& config) {
   ModelSpec spec = read_decoder(config, traits);
   if (spec.blocks.empty()) return spec;
   if (!config.has("rope_parameters")) {
-    spec.ropes[0] = plain_rope(attention->number_or("rope_theta", 10000), attention_of(spec.blocks[0]).head_dim);
+    spec.ropes[0] =
+        plain_rope(attention->number_or("rope_theta", 10000), attention_of(spec.blocks[0]).head_dim);
   }
   MoeSpec moe;
   moe.top_k.k = ffn->positive("moe_top_k");
@@ -225,8 +228,8 @@ Result<ModelSpec> read_longcat(ConfigReader& config) {
       auto& up = spec.stored[set.up_name];
       up.push_back(expert_block(expert + ".gate_proj.weight", 2 * e * sizes.intermediate, sizes.intermediate,
                                 spec.hidden, 0, false));
-      up.push_back(expert_block(expert + ".up_proj.weight", (2 * e + 1) * sizes.intermediate, sizes.intermediate,
-                                spec.hidden, 0, false));
+      up.push_back(expert_block(expert + ".up_proj.weight", (2 * e + 1) * sizes.intermediate,
+                                sizes.intermediate, spec.hidden, 0, false));
     }
     halves[2 * i].shortcut = std::move(set);
     halves[2 * i].shortcut_blocks = 1;
@@ -259,10 +262,11 @@ Result<ModelSpec> read_minimax(ConfigReader& config) {
   config.require(linear.size() == spec.blocks.size(), "layer_types", "must have one entry a layer");
   if (!config.status().ok()) return spec;
   const auto residual = [&](const std::string& kind) {
-    return ResidualSpec{config.number_or(kind + "_alpha_factor", 1), config.number_or(kind + "_beta_factor", 1),
-                        true};
+    return ResidualSpec{config.number_or(kind + "_alpha_factor", 1),
+                        config.number_or(kind + "_beta_factor", 1), true};
   };
-  const ResidualSpec linear_joint = residual("linear_attn"), full = residual("full_attn"), mlp = residual("mlp");
+  const ResidualSpec linear_joint = residual("linear_attn"), full = residual("full_attn"),
+                     mlp = residual("mlp");
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     BlockSpec& block = spec.blocks[i];
     block.feed_forward_residual = mlp;
@@ -287,8 +291,8 @@ Result<ModelSpec> read_minimax(ConfigReader& config) {
   return spec;
 }
 
-// Beam: x = sqrt((n - 1) / n) x + y / sqrt(n), n counting the layers' outputs from 2 on; no rope on full layers, whose
-// queries grow with their position.
+// Beam: x = sqrt((n - 1) / n) x + y / sqrt(n), n counting the layers' outputs from 2 on; no rope on full
+// layers, whose queries grow with their position.
 Result<ModelSpec> read_beam(ConfigReader& config) {
   DecoderTraits traits;
   traits.qk_norm = QkNorm::head;
@@ -318,7 +322,8 @@ Result<ModelSpec> read_beam(ConfigReader& config) {
     AttentionSpec& a = attention_of(block);
     const std::string path = layer_path(traits, i) + ".self_attn";
     a.rope = windows[i] > 0 ? 0 : -1;
-    if (windows[i] == 0) a.q_scale = PositionScale{.beta = 0.1, .offset = 1, .shift = 1, .period = 2048, .power = true};
+    if (windows[i] == 0)
+      a.q_scale = PositionScale{.beta = 0.1, .offset = 1, .shift = 1, .period = 2048, .power = true};
     a.gate = {path + ".gate_proj", spec.hidden, a.o.in};
     a.gate_bias = path + ".gate_bias";
     a.gate_kind = GateKind::sigmoid;

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <set>
 
-#include "base/half.h"
 #include "io/dequantise.h"
 #include "ir/builder.h"
 #include "models/family.h"
@@ -73,15 +72,9 @@ Status check_finite(const SourceBlock& block, const float* row, int64_t elements
   return {};
 }
 
-void narrow(const float* from, DType dtype, std::byte* to, int64_t elements) {
-  if (dtype == DType::f32) {
-    std::memcpy(to, from, static_cast<size_t>(elements) * 4);
-    return;
-  }
-  uint16_t* out = reinterpret_cast<uint16_t*>(to);
-  CHECK(dtype == DType::bf16 || dtype == DType::f16, dtype_name(dtype));
-  for (int64_t i = 0; i < elements; ++i)
-    out[i] = dtype == DType::bf16 ? f32_to_bf16(from[i]) : f32_to_f16(from[i]);
+// Puts `elements` values at element `at` of a matrix of `dtype`.
+void narrow(const float* from, DType dtype, std::byte* matrix, int64_t at, int64_t elements) {
+  quantise_row(dtype, from, matrix + *dtype_bytes(dtype, at), elements);
 }
 
 std::string renamed(const ModelSpec& spec, std::string name) {
@@ -159,7 +152,6 @@ Status load_rows(const Checkpoint& checkpoint, const SourceBlock& block, const M
       stored.columns == 1 && block.stride == 1 && block.rope_heads == 0 && logical.columns == 1;
   const int64_t rows = one_row ? 1 : block.rows, elements = one_row ? block.rows : block.columns;
   const int64_t stored_row_bytes = static_cast<int64_t>(bytes.size()) / stored.rows;
-  const int64_t element_bytes = static_cast<int64_t>(*dtype_bytes(dtype, 1024)) / 1024;
   std::vector<float> row(static_cast<size_t>(one_row ? elements : stored.columns));
   for (int64_t r = 0; r < rows; ++r) {
     const std::byte* from = bytes.data() + stored_row(block, r) * stored_row_bytes;
@@ -172,8 +164,7 @@ Status load_rows(const Checkpoint& checkpoint, const SourceBlock& block, const M
     dequantise_row(block.stored, from, row.data(), stored_elements);
     const float* begin = row.data() + (one_row ? 0 : block.from_column);
     RETURN_IF_ERROR(check_finite(block, begin, elements, stored_row(block, r)));
-    narrow(begin, dtype, destination + ((block.row + r) * logical.columns + block.column) * element_bytes,
-           elements);
+    narrow(begin, dtype, destination, (block.row + r) * logical.columns + block.column, elements);
   }
   return {};
 }
@@ -183,15 +174,14 @@ Status load_transposed(const Checkpoint& checkpoint, const SourceBlock& block, c
   const Matrix stored = as_matrix(block.stored_shape);
   const std::span<const std::byte> bytes = checkpoint.bytes(block.tensor);
   const int64_t stored_row_bytes = static_cast<int64_t>(bytes.size()) / stored.rows;
-  const int64_t element_bytes = static_cast<int64_t>(*dtype_bytes(dtype, 1024)) / 1024;
   std::vector<float> row(static_cast<size_t>(stored.columns));
   for (int64_t j = 0; j < block.columns; ++j) {
     dequantise_row(block.stored, bytes.data() + (block.from_row + j) * stored_row_bytes, row.data(),
                    stored.columns);
     RETURN_IF_ERROR(check_finite(block, row.data(), stored.columns, block.from_row + j));
     for (int64_t i = 0; i < block.rows; ++i) {
-      narrow(&row[static_cast<size_t>(block.from_column + i * block.stride)], dtype,
-             destination + ((block.row + i) * logical.columns + block.column + j) * element_bytes, 1);
+      narrow(&row[static_cast<size_t>(block.from_column + i * block.stride)], dtype, destination,
+             (block.row + i) * logical.columns + block.column + j, 1);
     }
   }
   return {};
@@ -248,6 +238,14 @@ Result<WeightMap> map_weights(const ModelSpec& spec, const Checkpoint& checkpoin
                     checkpoint.path(), "The configuration describes another model than the weights.");
   }
   return map;
+}
+
+bool has_whole_rows(const WeightSource& source) {
+  const int64_t columns = as_matrix(source.shape).columns;
+  return std::all_of(source.blocks.begin(), source.blocks.end(), [&](const SourceBlock& block) {
+    return !block.transposed && block.column == 0 && block.from_column == 0 && block.columns == columns &&
+           as_matrix(block.stored_shape).columns == columns;
+  });
 }
 
 bool is_stored_as(const WeightSource& source, DType dtype) {

@@ -55,7 +55,11 @@ struct WeightMap {
 // or a tensor that nothing reads and that is not known to be harmless.
 Result<WeightMap> map_weights(const ModelSpec& spec, const Checkpoint& checkpoint);
 
-// Converts a weight to `dtype` (f32, bf16, f16, or the stored one) into `destination`, blocks put together.
+// Whether every part of a weight is whole rows of a stored tensor: rows can then stay, or become, quantised.
+bool has_whole_rows(const WeightSource& source);
+
+// Converts a weight to `dtype` into `destination`, blocks put together: f32, bf16 or f16, and where it has
+// whole rows q8_0 or the dtype that it is stored in.
 // Errors: bad_file where a value is not finite (naming the tensor and the index).
 Status load_weight(const Checkpoint& checkpoint, const WeightSource& source, DType dtype,
                    std::span<std::byte> destination);

@@ -1,5 +1,5 @@
-// Zamba 1 and 2: Mamba layers, some of which first add the output of a transformer layer over the stream and the
-// embedding, whose weights they share.
+// Zamba 1 and 2: Mamba layers, some of which first add the output of a transformer layer over the stream and
+// the embedding, whose weights they share.
 #include <cmath>
 
 #include "models/decoder.h"
@@ -65,7 +65,8 @@ MambaSpec scan_of_heads(ConfigReader& config, ModelSpec& spec, const std::string
   const int64_t width = m.channels / m.heads, made = m.dt_rank + 2 * m.state;
   m.in = {path + ".in_proj", spec.hidden, 2 * m.channels, bias};
   m.out = {path + ".out_proj", m.channels, spec.hidden, bias};
-  m.conv = {path + ".conv1d", m.channels, config.positive("mamba_d_conv"), config.flag_or("mamba_conv_bias", true)};
+  m.conv = {path + ".conv1d", m.channels, config.positive("mamba_d_conv"),
+            config.flag_or("mamba_conv_bias", true)};
   m.x = {path + ".x_proj", width, made};
   m.dt = {path + ".dt_proj", m.dt_rank, width, true};
   m.a_log = path + ".A_log";
@@ -98,7 +99,8 @@ MambaSpec scan_of_heads(ConfigReader& config, ModelSpec& spec, const std::string
 Result<ModelSpec> read_zamba(ConfigReader& config) {
   const DecoderTraits traits = zamba_traits();
   check_mamba2_keys(config, "hidden_mamba_act");
-  for (const char* key : {"attention_hidden_size", "attn_layer_offset", "attn_layer_period", "use_associative_scan"}) {
+  for (const char* key :
+       {"attention_hidden_size", "attn_layer_offset", "attn_layer_period", "use_associative_scan"}) {
     config.ignore(key);
   }
   ModelSpec spec = read_decoder(config, traits);
@@ -134,8 +136,9 @@ void add_low_rank(LinearSpec& linear, const std::string& list, size_t use, int64
 Result<ModelSpec> read_zamba2(ConfigReader& config) {
   DecoderTraits traits = zamba_traits();
   check_mamba2_keys(config, "hidden_mamba_act");
-  for (const char* key : {"attention_hidden_size", "hybrid_layer_ids", "kv_channels", "num_query_groups",
-                          "use_long_context", "ffn_hidden_size", "state_size", "rope_theta", "mamba_ngroups"}) {
+  for (const char* key :
+       {"attention_hidden_size", "hybrid_layer_ids", "kv_channels", "num_query_groups", "use_long_context",
+        "ffn_hidden_size", "state_size", "rope_theta", "mamba_ngroups"}) {
     config.ignore(key);
   }
   ModelSpec spec = read_decoder(config, traits);
@@ -148,7 +151,7 @@ Result<ModelSpec> read_zamba2(ConfigReader& config) {
     const int64_t dim = shared_attention(config, spec, "").head_dim;
     spec.ropes.push_back(read_rope(config, {.head_dim = dim, .max_positions = spec.max_positions}));
   }
-  const Mamba2Keys keys{"n_mamba_heads", "mamba_headdim", "mamba_ngroups", "mamba_d_state",
+  const Mamba2Keys keys{"n_mamba_heads", "mamba_headdim", "mamba_ngroups",   "mamba_d_state",
                         "mamba_d_conv",  "use_conv_bias", "add_bias_linear", "time_step_min"};
   const MlpSpec mlp = mlp_of(spec.blocks[0]);
   const bool bias = config.flag_or("add_bias_linear", false);

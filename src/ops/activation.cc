@@ -14,8 +14,8 @@ constexpr InputRule kInputs[] = {{"x"}};
 constexpr InputRule kGradInputs[] = {{"x"}, {"dy"}};
 
 constexpr std::string_view kNames[] = {
-    "relu",     "relu2",         "gelu",  "gelu_tanh", "swish", "sigmoid",      "tanh",
-    "softplus", "sqrt_softplus", "clamp", "softcap",   "exp",   "negative_exp", "complement", "reciprocal", "sqrt"};
+    "relu",          "relu2", "gelu",    "gelu_tanh", "swish",        "sigmoid",    "tanh",       "softplus",
+    "sqrt_softplus", "clamp", "softcap", "exp",       "negative_exp", "complement", "reciprocal", "sqrt"};
 
 struct Function {
   ActivationKind kind;
@@ -45,8 +45,8 @@ struct Point {
 };
 
 Point gelu_at(double x) {
-  const double phi = 0.5 * (1 + std::erf(x / std::numbers::sqrt2));
-  return {x * phi, phi + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi)};
+  const double cdf = 0.5 * (1 + std::erf(x / std::numbers::sqrt2));
+  return {x * cdf, cdf + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi)};
 }
 
 Point gelu_tanh_at(double x) {

@@ -75,8 +75,9 @@ std::vector<ValueId> gradient(const GradientSite& site) {
   if (site.needed[0]) gradients[0] = causal_conv_grad_input(site.builder, dy, in[1], in[2], dilation);
   if (site.needed[1]) {
     const int64_t taps = site.builder.shape(in[1])[1];
-    gradients[1] = cast_to(site.builder, causal_conv_grad_weight(site.builder, in[0], dy, in[2], taps, dilation),
-                           site.builder.dtype(in[1]));
+    gradients[1] =
+        cast_to(site.builder, causal_conv_grad_weight(site.builder, in[0], dy, in[2], taps, dilation),
+                site.builder.dtype(in[1]));
   }
   return gradients;
 }

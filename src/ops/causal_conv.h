@@ -27,7 +27,7 @@ ValueId causal_conv_cached(Builder& builder, ValueId x, ValueId w, const StreamI
                            int64_t dilation = 1);
 ValueId causal_conv_grad_input(Builder& builder, ValueId dy, ValueId w, ValueId sequence_begin,
                                int64_t dilation);
-ValueId causal_conv_grad_weight(Builder& builder, ValueId x, ValueId dy, ValueId sequence_begin,
-                                int64_t taps, int64_t dilation);
+ValueId causal_conv_grad_weight(Builder& builder, ValueId x, ValueId dy, ValueId sequence_begin, int64_t taps,
+                                int64_t dilation);
 
 }  // namespace tenon

@@ -7,15 +7,15 @@
 namespace tenon {
 
 const OpDef& detach_op() {
-  static constexpr OpDef def{
-      .name = "detach",
-      .infer = infer_elementwise,
-      .aliases = alias_elementwise,
-      .cost = [](const OpSite& site) { return streaming_cost(site, 0); },
-      .reference =
-          [](const ReferenceCall& call) {
-            std::copy_n(call.inputs[0].data, call.outputs[0].type.elements(), call.outputs[0].data);
-          }};
+  static constexpr OpDef def{.name = "detach",
+                             .infer = infer_elementwise,
+                             .aliases = alias_elementwise,
+                             .cost = [](const OpSite& site) { return streaming_cost(site, 0); },
+                             .reference =
+                                 [](const ReferenceCall& call) {
+                                   std::copy_n(call.inputs[0].data, call.outputs[0].type.elements(),
+                                               call.outputs[0].data);
+                                 }};
   return def;
 }
 

@@ -85,7 +85,8 @@ void reference(const ReferenceCall& call) {
     const double* w = call.inputs[1].data + std::max<int64_t>(group, 0) * n * depth;
     for (int64_t j = 0; j < n; ++j) {
       double total = 0;
-      for (int64_t i = 0; group >= 0 && i < depth; ++i) total += x[i] * w[trans_b ? j * depth + i : i * n + j];
+      for (int64_t i = 0; group >= 0 && i < depth; ++i)
+        total += x[i] * w[trans_b ? j * depth + i : i * n + j];
       total *= call.attrs.real("alpha");
       call.outputs[0].data[r * n + j] =
           total + (call.inputs.size() == 4 ? call.inputs[3].data[r * n + j] : 0);

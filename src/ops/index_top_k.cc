@@ -13,7 +13,7 @@ constexpr InputRule kInputs[] = {{"q", Elements::floating, 3},
                                  {"k", Elements::floating, 3},
                                  {"weights", Elements::f32, 2},
                                  {"sequence_begin", Elements::i32, 1}};
-constexpr InputRule kPagedInputs[] = {{"q", Elements::floating, 3}, {"k_cache", Elements::floating, 4},
+constexpr InputRule kPagedInputs[] = {{"q", Elements::floating, 3},  {"k_cache", Elements::floating, 4},
                                       {"weights", Elements::f32, 2}, {"page_table", Elements::i32, 2},
                                       {"stream", Elements::i32, 1},  {"positions", Elements::i32, 1}};
 
@@ -22,7 +22,8 @@ Status check(const OpSite& site) {
   RETURN_IF_ERROR(expect(site, q.dtype == k.dtype, "q and k differ in dtype"));
   RETURN_IF_ERROR(expect_extent(site, "the innermost extent of k", k.shape[-1], q.shape[2]));
   RETURN_IF_ERROR(expect_extent(site, "the number of key heads", k.shape[-2], 1));
-  RETURN_IF_ERROR(expect(site, site.inputs[2].shape == (Shape{q.shape[0], q.shape[1]}), "weights does not fit q"));
+  RETURN_IF_ERROR(
+      expect(site, site.inputs[2].shape == (Shape{q.shape[0], q.shape[1]}), "weights does not fit q"));
   return expect(site, site.attrs.integer("n") > 0, "n must be positive");
 }
 
@@ -112,8 +113,8 @@ const OpDef& index_top_k_paged_op() {
   return def;
 }
 
-ValueId index_top_k(Builder& builder, ValueId q, ValueId k, ValueId weights, ValueId sequence_begin, int64_t n,
-                    double scale) {
+ValueId index_top_k(Builder& builder, ValueId q, ValueId k, ValueId weights, ValueId sequence_begin,
+                    int64_t n, double scale) {
   return builder.emit_one(index_top_k_op(), {q, k, weights, sequence_begin}, {{"n", n}, {"scale", scale}});
 }
 

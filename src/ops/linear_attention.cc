@@ -8,20 +8,13 @@
 namespace tenon {
 namespace {
 
-constexpr InputRule kInputs[] = {{"q", Elements::floating, 3},
-                                 {"k", Elements::floating, 3},
-                                 {"v", Elements::floating, 3},
-                                 {"log_decay", Elements::f32, 3},
-                                 {"sequence_begin", Elements::i32, 1},
-                                 {"beta", Elements::f32, 2}};
-constexpr InputRule kCachedInputs[] = {{"q", Elements::floating, 3},
-                                       {"k", Elements::floating, 3},
-                                       {"v", Elements::floating, 3},
-                                       {"log_decay", Elements::f32, 3},
-                                       {"state", Elements::f32, 4},
-                                       {"stream", Elements::i32, 1},
-                                       {"positions", Elements::i32, 1},
-                                       {"beta", Elements::f32, 2}};
+constexpr InputRule kInputs[] = {{"q", Elements::floating, 3},         {"k", Elements::floating, 3},
+                                 {"v", Elements::floating, 3},         {"log_decay", Elements::f32, 3},
+                                 {"sequence_begin", Elements::i32, 1}, {"beta", Elements::f32, 2}};
+constexpr InputRule kCachedInputs[] = {{"q", Elements::floating, 3},    {"k", Elements::floating, 3},
+                                       {"v", Elements::floating, 3},    {"log_decay", Elements::f32, 3},
+                                       {"state", Elements::f32, 4},     {"stream", Elements::i32, 1},
+                                       {"positions", Elements::i32, 1}, {"beta", Elements::f32, 2}};
 
 InferredTypes infer(const OpSite& site) {
   RETURN_IF_ERROR(check_inputs(site, std::span(kInputs).first(site.inputs.size() == 6 ? 6 : 5)));
@@ -115,12 +108,14 @@ const OpDef& linear_attention_op() {
 }
 
 const OpDef& linear_attention_cached_op() {
-  static constexpr OpDef def{
-      .name = "linear_attention_cached",
-      .infer = infer_cached,
-      .aliases = [](const OpSite&) { return std::vector<Alias>{Alias{1, 4, AliasKind::must}}; },
-      .cost = cost,
-      .reference = reference_cached};
+  static constexpr OpDef def{.name = "linear_attention_cached",
+                             .infer = infer_cached,
+                             .aliases =
+                                 [](const OpSite&) {
+                                   return std::vector<Alias>{Alias{1, 4, AliasKind::must}};
+                                 },
+                             .cost = cost,
+                             .reference = reference_cached};
   return def;
 }
 

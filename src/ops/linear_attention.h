@@ -1,14 +1,14 @@
-// Attention through a state that decays, over packed sequences. For every head a state S [N, P] is zero before
-// the sequence's first token; then, with a = exp(log_decay) and b = beta (1 where there is none),
-//   plain:  S = a * S + k (b * v)^T            (Katharopoulos et al. 2020; Mamba-2, Dao and Gu 2024)
-//   delta:  S = a * S; S = S + k (b * (v - S^T k))^T   (gated delta rule, Yang et al. 2024)
-//   out = scale * S^T q.
+// Attention through a state that decays, over packed sequences. For every head a state S [N, P] is zero
+// before the sequence's first token; then, with a = exp(log_decay) and b = beta (1 where there is none),
+//   plain:  S = a * S + k (b * v)^T            (Katharopoulos et al. 2020; state-space duality, Dao and Gu
+//   2024) delta:  S = a * S; S = S + k (b * (v - S^T k))^T   (gated delta rule, Yang et al. 2024) out = scale
+//   * S^T q.
 // q and k [tokens, key_heads, N], v [tokens, heads, P], all of one dtype; head h reads key head h / (heads /
-// key_heads). log_decay f32 [tokens, heads, 1], or [tokens, heads, N] for a decay of each key channel (Kimi
-// delta attention). sequence_begin [tokens] i32; beta f32 [tokens, heads], optional. Outputs: out [tokens,
+// key_heads). log_decay f32 [tokens, heads, 1], or [tokens, heads, N] for a decay of each key
+// channel. sequence_begin [tokens] i32; beta f32 [tokens, heads], optional. Outputs: out [tokens,
 // heads, P] in v's dtype, and states f32 [ceil(tokens / chunk), heads, N, P], the state before each chunk's
-// first token, from which the gradient computes the others again: memory is linear in tokens. A gradient flows
-// from out alone.
+// first token, from which the gradient computes the others again: memory is linear in tokens. A gradient
+// flows from out alone.
 //
 // linear_attention_grad: q, k, v, log_decay, sequence_begin, states, dout and beta to dq, dk, dv, dlog_decay
 // and, with beta, dbeta. linear_attention_cached, for new tokens of streams: q, k, v, log_decay, state f32

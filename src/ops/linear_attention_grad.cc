@@ -7,14 +7,10 @@
 namespace tenon {
 namespace {
 
-constexpr InputRule kInputs[] = {{"q", Elements::floating, 3},
-                                 {"k", Elements::floating, 3},
-                                 {"v", Elements::floating, 3},
-                                 {"log_decay", Elements::f32, 3},
-                                 {"sequence_begin", Elements::i32, 1},
-                                 {"states", Elements::f32, 4},
-                                 {"dout", Elements::floating, 3},
-                                 {"beta", Elements::f32, 2}};
+constexpr InputRule kInputs[] = {{"q", Elements::floating, 3},         {"k", Elements::floating, 3},
+                                 {"v", Elements::floating, 3},         {"log_decay", Elements::f32, 3},
+                                 {"sequence_begin", Elements::i32, 1}, {"states", Elements::f32, 4},
+                                 {"dout", Elements::floating, 3},      {"beta", Elements::f32, 2}};
 
 InferredTypes infer(const OpSite& site) {
   RETURN_IF_ERROR(check_inputs(site, std::span(kInputs).first(site.inputs.size() == 8 ? 8 : 7)));
@@ -118,10 +114,14 @@ void reference(const ReferenceCall& call) {
   const LinearAttentionSizes s(types);
   for (const ReferenceTensor& output : call.outputs) std::fill_n(output.data, output.type.elements(), 0.0);
   for (int64_t h = 0; h < s.heads; ++h) {
-    HeadGradient head{
-        call, s, linear_attention_options(call.attrs), call.inputs.size() == 8 ? &call.inputs[7] : nullptr,
-        h,    {}, {},
-        {}};
+    HeadGradient head{call,
+                      s,
+                      linear_attention_options(call.attrs),
+                      call.inputs.size() == 8 ? &call.inputs[7] : nullptr,
+                      h,
+                      {},
+                      {},
+                      {}};
     head.run();
   }
 }
@@ -137,8 +137,7 @@ const OpDef& linear_attention_grad_op() {
 std::vector<ValueId> linear_attention_grad(Builder& builder, const LinearAttentionInputs& inputs,
                                            ValueId sequence_begin, ValueId states, ValueId dout,
                                            const LinearAttentionOptions& options) {
-  std::vector<ValueId> all = {inputs.q,       inputs.k, inputs.v, inputs.log_decay,
-                              sequence_begin, states,   dout};
+  std::vector<ValueId> all = {inputs.q, inputs.k, inputs.v, inputs.log_decay, sequence_begin, states, dout};
   if (inputs.beta.valid()) all.push_back(inputs.beta);
   return builder.emit(linear_attention_grad_op(), std::move(all), linear_attention_attrs(options));
 }

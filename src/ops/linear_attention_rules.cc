@@ -18,15 +18,16 @@ Status check_linear_attention(const OpSite& site, size_t beta) {
   RETURN_IF_ERROR(expect(site, q == k, "q and k differ in type"));
   RETURN_IF_ERROR(expect(site, q.dtype == v.dtype, "keys and values differ in dtype"));
   RETURN_IF_ERROR(expect_extent(site, "the number of tokens of v", v.shape[0], q.shape[0]));
-  RETURN_IF_ERROR(expect(site, q.shape[1] > 0 && v.shape[1] % q.shape[1] == 0,
-                         "heads is not a multiple of key_heads"));
+  RETURN_IF_ERROR(
+      expect(site, q.shape[1] > 0 && v.shape[1] % q.shape[1] == 0, "heads is not a multiple of key_heads"));
   RETURN_IF_ERROR(expect_extent(site, "the number of tokens of log_decay", decay.shape[0], v.shape[0]));
   RETURN_IF_ERROR(expect_extent(site, "the number of heads of log_decay", decay.shape[1], v.shape[1]));
   RETURN_IF_ERROR(expect(site, decay.shape[2] == 1 || decay.shape[2] == q.shape[2],
                          "log_decay has neither one decay a head nor one a key channel"));
   RETURN_IF_ERROR(expect(site, site.attrs.integer("chunk") > 0, "chunk must be positive"));
   if (site.inputs.size() <= beta) return {};
-  return expect(site, site.inputs[beta].shape == Shape{v.shape[0], v.shape[1]}, "beta is not [tokens, heads]");
+  return expect(site, site.inputs[beta].shape == Shape{v.shape[0], v.shape[1]},
+                "beta is not [tokens, heads]");
 }
 
 LinearAttentionStep linear_attention_step(const ReferenceCall& call, const LinearAttentionSizes& s,

@@ -1,8 +1,5 @@
 #include "ops/linear_cross_entropy.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "ops/linear_cross_entropy_grad_hidden.h"
 #include "ops/linear_cross_entropy_grad_weight.h"
 #include "ops/linear_cross_entropy_rules.h"
@@ -52,15 +49,10 @@ void reference(const ReferenceCall& call) {
     call.outputs[1].data[t] = 0;
     call.outputs[2].data[t] = -1;
     if (label < 0) continue;
-    logits_row(call, t, logits);
-    CHECK(label < static_cast<int64_t>(logits.size()), "a label is outside the vocabulary");
-    const auto largest = std::max_element(logits.begin(), logits.end());  // the first of equal ones
-    double total = 0;
-    for (double z : logits) total += std::exp(z - *largest);
-    const double lse = *largest + std::log(total);
-    call.outputs[0].data[t] = lse - logits[label];
-    call.outputs[1].data[t] = lse;
-    call.outputs[2].data[t] = static_cast<double>(largest - logits.begin());
+    const TokenLoss of_token = token_loss(call, t, label, logits);
+    call.outputs[0].data[t] = of_token.loss;
+    call.outputs[1].data[t] = of_token.lse;
+    call.outputs[2].data[t] = of_token.predicted;
   }
 }
 

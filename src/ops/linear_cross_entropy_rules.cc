@@ -1,5 +1,6 @@
 #include "ops/linear_cross_entropy_rules.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tenon {
@@ -37,6 +38,10 @@ Status check_linear_cross_entropy(const OpSite& site) {
   return check(site, 3);
 }
 
+Status check_linear_cross_entropy_with_grad(const OpSite& site) {
+  return check(site, 4);
+}
+
 Status check_linear_cross_entropy_grad(const OpSite& site) {
   return check(site, 5);
 }
@@ -62,19 +67,33 @@ void logits_row(const ReferenceCall& call, int64_t token, std::vector<double>& l
   }
 }
 
+TokenLoss token_loss(const ReferenceCall& call, int64_t token, int64_t label, std::vector<double>& logits) {
+  logits_row(call, token, logits);
+  CHECK(label < static_cast<int64_t>(logits.size()), "a label is outside the vocabulary");
+  const auto largest = std::max_element(logits.begin(), logits.end());  // the first of equal ones
+  double total = 0;
+  for (double z : logits) total += std::exp(z - *largest);
+  const double lse = *largest + std::log(total);
+  return {lse - logits[static_cast<size_t>(label)], lse, static_cast<double>(largest - logits.begin())};
+}
+
+void logits_to_derivative(const Attrs& attrs, int64_t label, double lse, double dloss,
+                          std::vector<double>& logits) {
+  const auto [logit_scale, softcap] = linear_cross_entropy_options(attrs);
+  CHECK(label < static_cast<int64_t>(logits.size()), "a label is outside the vocabulary");
+  for (size_t v = 0; v < logits.size(); ++v) {
+    const double z = logits[v];
+    const double slope = softcap > 0 ? 1 - (z / softcap) * (z / softcap) : 1.0;
+    const double target = static_cast<int64_t>(v) == label ? 1.0 : 0.0;
+    logits[v] = dloss * (std::exp(z - lse) - target) * slope * logit_scale;
+  }
+}
+
 bool logits_grad_row(const ReferenceCall& call, int64_t token, std::vector<double>& gradient) {
   const auto label = static_cast<int64_t>(call.inputs[2].data[token]);
   if (label < 0) return false;
-  const auto [logit_scale, softcap] = linear_cross_entropy_options(call.attrs);
-  const double lse = call.inputs[3].data[token], dloss = call.inputs[4].data[token];
   logits_row(call, token, gradient);
-  CHECK(label < static_cast<int64_t>(gradient.size()), "a label is outside the vocabulary");
-  for (size_t v = 0; v < gradient.size(); ++v) {
-    const double z = gradient[v];
-    const double slope = softcap > 0 ? 1 - (z / softcap) * (z / softcap) : 1.0;
-    const double target = static_cast<int64_t>(v) == label ? 1.0 : 0.0;
-    gradient[v] = dloss * (std::exp(z - lse) - target) * slope * logit_scale;
-  }
+  logits_to_derivative(call.attrs, label, call.inputs[3].data[token], call.inputs[4].data[token], gradient);
   return true;
 }
 

@@ -1,5 +1,6 @@
 // A factor for each token by its position: out[t] f32 = constant + beta * log(offset + floor((positions[t] +
-// shift) / period)), or exp(beta * log(offset + (positions[t] + shift) / period)) where `power`. Llama 4's temperature of queries is constant 1, offset 1; Ministral 3's likewise.
+// shift) / period)), or (offset + (positions[t] + shift) / period)^beta where `power`. Queries are scaled so
+// for long contexts, with constant 1 and offset 1.
 #pragma once
 
 #include "ir/builder.h"

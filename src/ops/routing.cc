@@ -125,8 +125,10 @@ InferredTypes infer_near(const OpSite& site) {
   RETURN_IF_ERROR(
       expect_extent(site, "the number of rows of ids", site.inputs[1].shape[0], site.inputs[0].shape[0]));
   const int64_t excluded = site.attrs.integer("excluded");
-  RETURN_IF_ERROR(expect(site, excluded >= 0 && excluded <= site.inputs[1].shape[1], "excluded is out of range"));
-  RETURN_IF_ERROR(expect(site, site.inputs.size() == 2 || site.inputs[2] == site.inputs[0], "dy is not of x's type"));
+  RETURN_IF_ERROR(
+      expect(site, excluded >= 0 && excluded <= site.inputs[1].shape[1], "excluded is out of range"));
+  RETURN_IF_ERROR(
+      expect(site, site.inputs.size() == 2 || site.inputs[2] == site.inputs[0], "dy is not of x's type"));
   return std::vector<Type>{site.inputs[0]};
 }
 

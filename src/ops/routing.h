@@ -1,11 +1,11 @@
 // Choosing experts. top_k: x [tokens, experts] to the indices [tokens, k] i32 of each row's k largest,
 // largest first, the lower index first among equals. With groups > 1 only experts of the `group_limit` best
 // of that many equal groups are chosen from; a group's score is its largest element, or the sum of its two
-// largest (group_sum = 2; DeepSeek-V3). gather_columns: out[t, i] = x[t, ids[t, i]], with its gradient.
-// limit_ids: the ids themselves below `limit`, `otherwise` for the others.
+// largest (group_sum = 2). gather_columns: out[t, i] = x[t, ids[t, i]], with its gradient. limit_ids: the ids
+// themselves below `limit`, `otherwise` for the others.
 //
-// near_best (the mask of SparseMixer, Liu et al. 2023): x [tokens, experts], ids [tokens, n] i32; out = x where
-// (best - x) / max(|x|, best) <= slack, -1e4 elsewhere; best is a row's largest element apart from the
+// near_best (the mask of SparseMixer, Liu et al. 2023): x [tokens, experts], ids [tokens, n] i32; out = x
+// where (best - x) / max(|x|, best) <= slack, -1e4 elsewhere; best is a row's largest element apart from the
 // experts of its first `excluded` ids, which are masked too.
 #pragma once
 

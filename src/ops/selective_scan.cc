@@ -9,14 +9,14 @@
 namespace tenon {
 namespace {
 
-constexpr InputRule kInputs[] = {{"x", Elements::floating, 2},       {"dt", Elements::f32, 2},
-                                 {"a", Elements::f32, 2},            {"b", Elements::floating, 3},
-                                 {"c", Elements::floating, 3},       {"sequence_begin", Elements::i32, 1},
-                                 {"states", Elements::f32, 3},       {"dout", Elements::floating, 2}};
-constexpr InputRule kCachedInputs[] = {{"x", Elements::floating, 2},    {"dt", Elements::f32, 2},
-                                       {"a", Elements::f32, 2},         {"b", Elements::floating, 3},
-                                       {"c", Elements::floating, 3},    {"state", Elements::f32, 3},
-                                       {"stream", Elements::i32, 1},    {"positions", Elements::i32, 1}};
+constexpr InputRule kInputs[] = {{"x", Elements::floating, 2}, {"dt", Elements::f32, 2},
+                                 {"a", Elements::f32, 2},      {"b", Elements::floating, 3},
+                                 {"c", Elements::floating, 3}, {"sequence_begin", Elements::i32, 1},
+                                 {"states", Elements::f32, 3}, {"dout", Elements::floating, 2}};
+constexpr InputRule kCachedInputs[] = {{"x", Elements::floating, 2}, {"dt", Elements::f32, 2},
+                                       {"a", Elements::f32, 2},      {"b", Elements::floating, 3},
+                                       {"c", Elements::floating, 3}, {"state", Elements::f32, 3},
+                                       {"stream", Elements::i32, 1}, {"positions", Elements::i32, 1}};
 
 struct Sizes {
   int64_t tokens, channels, n, groups;
@@ -156,8 +156,8 @@ void reference_cached(const ReferenceCall& call) {
 }
 
 // Adds what token t of a channel gives; d_state is the gradient of the state after it, then before it.
-void add_gradients(const ReferenceCall& call, const Sizes& s, int64_t t, int64_t channel, const double* before,
-                   const double* after, double* d_state) {
+void add_gradients(const ReferenceCall& call, const Sizes& s, int64_t t, int64_t channel,
+                   const double* before, const double* after, double* d_state) {
   const int64_t at = t * s.channels + channel, row = s.group_row(t, channel);
   const double x = call.inputs[0].data[at], dt = call.inputs[1].data[at], dout = call.inputs[7].data[at];
   const double* a = call.inputs[2].data + channel * s.n;
@@ -201,18 +201,23 @@ void reference_grad(const ReferenceCall& call) {
 }  // namespace
 
 const OpDef& selective_scan_op() {
-  static constexpr OpDef def{
-      .name = "selective_scan", .infer = infer, .gradient = gradient, .cost = cost<7>, .reference = reference};
+  static constexpr OpDef def{.name = "selective_scan",
+                             .infer = infer,
+                             .gradient = gradient,
+                             .cost = cost<7>,
+                             .reference = reference};
   return def;
 }
 
 const OpDef& selective_scan_cached_op() {
-  static constexpr OpDef def{
-      .name = "selective_scan_cached",
-      .infer = infer_cached,
-      .aliases = [](const OpSite&) { return std::vector<Alias>{Alias{1, 5, AliasKind::must}}; },
-      .cost = cost<7>,
-      .reference = reference_cached};
+  static constexpr OpDef def{.name = "selective_scan_cached",
+                             .infer = infer_cached,
+                             .aliases =
+                                 [](const OpSite&) {
+                                   return std::vector<Alias>{Alias{1, 5, AliasKind::must}};
+                                 },
+                             .cost = cost<7>,
+                             .reference = reference_cached};
   return def;
 }
 
@@ -229,16 +234,15 @@ ValueId selective_scan(Builder& builder, const SelectiveScanInputs& in, ValueId 
 }
 
 ValueId selective_scan_cached(Builder& builder, const SelectiveScanInputs& in, const StreamInputs& streams) {
-  return builder.emit(
-      selective_scan_cached_op(),
-      {in.x, in.dt, in.a, in.b, in.c, streams.state, streams.stream, streams.positions})[0];
+  return builder.emit(selective_scan_cached_op(),
+                      {in.x, in.dt, in.a, in.b, in.c, streams.state, streams.stream, streams.positions})[0];
 }
 
 std::vector<ValueId> selective_scan_grad(Builder& builder, const SelectiveScanInputs& in,
                                          ValueId sequence_begin, ValueId states, ValueId dout,
                                          int64_t chunk) {
-  return builder.emit(selective_scan_grad_op(),
-                      {in.x, in.dt, in.a, in.b, in.c, sequence_begin, states, dout}, {{"chunk", chunk}});
+  return builder.emit(selective_scan_grad_op(), {in.x, in.dt, in.a, in.b, in.c, sequence_begin, states, dout},
+                      {{"chunk", chunk}});
 }
 
 }  // namespace tenon

@@ -23,7 +23,8 @@ Status check(const OpSite& site, const Type& ids) {
       expect(site, q.dtype == k.dtype && q.dtype == v.dtype, "queries, keys and values differ in dtype"));
   RETURN_IF_ERROR(expect_extent(site, "head_dim of the keys", k.shape[-1], q.shape[2]));
   RETURN_IF_ERROR(expect_extent(site, "kv_heads of the values", v.shape[-2], k.shape[-2]));
-  RETURN_IF_ERROR(expect(site, k.shape[-2] > 0 && q.shape[1] % k.shape[-2] == 0, "heads is not a multiple of kv_heads"));
+  RETURN_IF_ERROR(
+      expect(site, k.shape[-2] > 0 && q.shape[1] % k.shape[-2] == 0, "heads is not a multiple of kv_heads"));
   return expect_extent(site, "the number of rows of ids", ids.shape[0], q.shape[0]);
 }
 
@@ -50,7 +51,8 @@ InferredTypes infer_grad(const OpSite& site) {
 InferredTypes infer_paged(const OpSite& site) {
   RETURN_IF_ERROR(check_inputs(site, kPagedInputs));
   RETURN_IF_ERROR(check(site, site.inputs[5]));
-  RETURN_IF_ERROR(expect_extent(site, "the length of stream", site.inputs[4].shape[0], site.inputs[0].shape[0]));
+  RETURN_IF_ERROR(
+      expect_extent(site, "the length of stream", site.inputs[4].shape[0], site.inputs[0].shape[0]));
   return std::vector<Type>{output_type(site)};
 }
 
@@ -95,7 +97,8 @@ double dot(const double* a, const double* b, int64_t n) {
 }
 
 // One head of one token over rows of k and v; returns the log of the softmax's sum.
-double attend(const ReferenceCall& call, const Sizes& s, int64_t t, int64_t h, const std::vector<int64_t>& rows) {
+double attend(const ReferenceCall& call, const Sizes& s, int64_t t, int64_t h,
+              const std::vector<int64_t>& rows) {
   double* out = call.outputs[0].data + (t * s.heads + h) * s.v_dim;
   std::fill_n(out, s.v_dim, 0.0);
   if (rows.empty()) return 0;
@@ -103,7 +106,8 @@ double attend(const ReferenceCall& call, const Sizes& s, int64_t t, int64_t h, c
   const int64_t kv = h / (s.heads / s.kv_heads);
   std::vector<double> scores;
   for (int64_t row : rows)
-    scores.push_back(call.attrs.real("scale") * dot(q, call.inputs[1].data + (row * s.kv_heads + kv) * s.dim, s.dim));
+    scores.push_back(call.attrs.real("scale") *
+                     dot(q, call.inputs[1].data + (row * s.kv_heads + kv) * s.dim, s.dim));
   const double largest = *std::max_element(scores.begin(), scores.end());
   double total = 0;
   for (double score : scores) total += std::exp(score - largest);
@@ -145,7 +149,8 @@ void reference_paged(const ReferenceCall& call) {
   }
 }
 
-void add_gradients(const ReferenceCall& call, const Sizes& s, int64_t t, int64_t h, const std::vector<int64_t>& rows) {
+void add_gradients(const ReferenceCall& call, const Sizes& s, int64_t t, int64_t h,
+                   const std::vector<int64_t>& rows) {
   const int64_t head = t * s.heads + h, kv = h / (s.heads / s.kv_heads);
   const double *q = call.inputs[0].data + head * s.dim, *dout = call.inputs[6].data + head * s.v_dim;
   const double scale = call.attrs.real("scale"), lse = call.inputs[5].data[head];
@@ -204,7 +209,8 @@ std::vector<ValueId> sparse_attention_grad(Builder& builder, std::vector<ValueId
 
 ValueId sparse_paged_attention(Builder& builder, const SparsePagedInputs& in, double scale) {
   return builder.emit_one(sparse_paged_attention_op(),
-                          {in.q, in.k_cache, in.v_cache, in.page_table, in.stream, in.ids}, {{"scale", scale}});
+                          {in.q, in.k_cache, in.v_cache, in.page_table, in.stream, in.ids},
+                          {{"scale", scale}});
 }
 
 }  // namespace tenon

@@ -79,7 +79,7 @@ class Differentiator {
   }
 
   void backpropagate_expansion(const Op& op, std::span<const ValueId> output_gradients) {
-    if (!op.def->expand) return;  // no gradient flows through this op
+    CHECK(op.def->expand, op.def->name);  // a gradient that ended here would be lost in silence
     const size_t first_op = program_.ops.size();
     const std::vector<ValueId> outputs = op.def->expand(builder_, op.inputs, op.attrs);
     const size_t end_op = program_.ops.size();

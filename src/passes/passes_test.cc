@@ -6,10 +6,12 @@
 #include <cmath>
 
 #include "ir/verify.h"
+#include "ops/accumulate.h"
 #include "ops/add.h"
 #include "ops/interpret.h"
 #include "ops/matmul.h"
 #include "ops/mul.h"
+#include "ops/reshape.h"
 #include "ops/rms_norm.h"
 #include "ops/sum.h"
 #include "ops/swiglu.h"
@@ -239,6 +241,22 @@ TEST(Recompute, KeepsEveryBitAndFewerValues) {
         EXPECT_FALSE(old && again.op(value.producer).block == again.ops[i].block) << program_text(again);
       }
     }
+  }
+}
+
+// What stands for updated memory under another shape is stale as well.
+TEST(Verify, RefusesAReadThroughAViewAfterAnUpdateInPlace) {
+  for (const bool after : {false, true}) {
+    Program program;
+    program.name = "stale view";
+    Builder b(program);
+    const ValueId total = b.add_static(Role::gradient_sum, "total", {DType::f32, Shape{2, 2}});
+    const ValueId x = b.add_static(Role::input, "x", {DType::f32, Shape{2, 2}});
+    const ValueId flat = reshape(b, total, Shape{4});
+    if (!after) b.mark_output(sum(b, mul(b, flat, flat)), "squares");
+    accumulate(b, total, x);
+    if (after) b.mark_output(sum(b, mul(b, flat, flat)), "squares");
+    EXPECT_EQ(verify(program).ok(), !after);
   }
 }
 

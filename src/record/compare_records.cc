@@ -8,6 +8,8 @@
 #include <iterator>
 #include <set>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 namespace tenon {
 namespace {
@@ -22,14 +24,32 @@ void compare_field(std::vector<RecordDifference>& out, std::string field, const 
   out.push_back({std::move(field), fmt::format("{}", left), fmt::format("{}", right)});
 }
 
-// Recipes are compared line by line, so that the setting shows and not the whole text.
+// Lines of a recipe as (name, value), in their order, but for where the run was written.
+std::vector<std::pair<std::string, std::string>> recipe_lines(const std::string& recipe) {
+  constexpr std::string_view kBetween = ": ";
+  std::vector<std::pair<std::string, std::string>> lines;
+  std::istringstream text(recipe);
+  for (std::string line; std::getline(text, line);) {
+    const size_t at = line.find(kBetween);
+    if (line.starts_with("out: ") || line.starts_with("overwrite: ")) continue;
+    if (at == line.npos)
+      lines.emplace_back(line, "");
+    else
+      lines.emplace_back(line.substr(0, at), line.substr(at + kBetween.size()));
+  }
+  return lines;
+}
+
 void compare_recipes(std::vector<RecordDifference>& out, const std::string& left, const std::string& right) {
-  std::istringstream left_lines(left), right_lines(right);
-  for (int number = 1; left_lines || right_lines; ++number) {
-    std::string a, b;
-    std::getline(left_lines, a);
-    std::getline(right_lines, b);
-    compare_field(out, fmt::format("recipe line {}", number), a, b);
+  const auto left_lines = recipe_lines(left), right_lines = recipe_lines(right);
+  const auto value_in = [](const auto& lines, const std::string& name) {
+    const auto found = std::ranges::find(lines, name, &std::pair<std::string, std::string>::first);
+    return found == lines.end() ? std::string("none") : found->second;
+  };
+  for (const auto& [name, value] : left_lines) compare_field(out, name, value, value_in(right_lines, name));
+  for (const auto& [name, value] : right_lines) {
+    if (std::ranges::find(left_lines, name, &std::pair<std::string, std::string>::first) == left_lines.end())
+      out.push_back({name, "none", value});
   }
 }
 
@@ -55,9 +75,7 @@ std::vector<RecordDifference> compare_headers(const RecordHeader& left, const Re
   compare_field(out, "features", fmt::format("{}", fmt::join(left.features, " ")),
                 fmt::format("{}", fmt::join(right.features, " ")));
   compare_field(out, "threads", left.threads, right.threads);
-  compare_field(out, "seed", left.seed, right.seed);
   compare_digests(out, left, right);
-  compare_recipes(out, left.recipe, right.recipe);
   compare_field(out, "plan_hash", left.plan_hash, right.plan_hash);
   compare_field(out, "planned_bytes", left.planned_bytes, right.planned_bytes);
   compare_field(out, "mapped_bytes", left.mapped_bytes, right.mapped_bytes);
@@ -104,6 +122,7 @@ std::string status_of(const RunRecord& record) {
 RecordComparison compare_records(const RunRecord& left, const RunRecord& right) {
   RecordComparison out;
   out.settings = compare_headers(left.header, right.header);
+  compare_recipes(out.settings, left.recipe(), right.recipe());
   compare_steps(out, left, right);
   compare_evals(out, left, right);
   compare_field(out.results, "end", status_of(left), status_of(right));

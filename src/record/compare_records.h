@@ -12,7 +12,7 @@
 namespace tenon {
 
 struct RecordDifference {
-  std::string field;  // "seed", "digests.base", "recipe line 12"
+  std::string field;  // "device", "digests.base", "rank" (a setting)
   std::string left;
   std::string right;
   bool operator==(const RecordDifference&) const = default;

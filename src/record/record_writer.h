@@ -1,6 +1,8 @@
-// Appends events to a run record file. Owns the file descriptor; one thread; one writer a file.
+// Appends events to a run record file. Owns the file descriptor; one thread; one writer a file. Every write
+// passes io/write_points.h.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/error.h"
@@ -24,12 +26,17 @@ class RecordWriter {
   RecordWriter& operator=(RecordWriter&& other) noexcept;
   ~RecordWriter();
 
-  // After an error the file may end in part of a line, which readers leave out.
+  // After an error the file may end in part of a line, which readers leave out; the next event removes it.
   Status write(const RecordHeader& event);
   Status write(const RecordStep& event);
   Status write(const RecordEval& event);
+  Status write(const RecordNote& event);
   Status write(const RecordResume& event);
   Status write(const RecordEnd& event);
+
+  // Makes every event so far survive a power cut.
+  Status sync();
+  int64_t size_bytes() const { return size_bytes_; }  // of the file, whole lines only
 
   Status close();
 
@@ -40,6 +47,8 @@ class RecordWriter {
   int file_ = -1;
   std::string path_;
   RecordSync sync_ = RecordSync::always;
+  int64_t size_bytes_ = 0;
+  bool cut_ = false;  // the file ends in part of a line
 };
 
 }  // namespace tenon

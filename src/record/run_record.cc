@@ -76,6 +76,8 @@ RecordStep step_from(const Json& json) {
   event.clipped_gradient_norm = number_from(json.at("clipped_gradient_norm"));
   event.tokens_per_second = number_from(json.at("tokens_per_second"));
   event.seconds = numbers_from(json.at("seconds"));
+  event.resident_bytes = json.value("resident_bytes", int64_t{0});
+  event.skipped = json.value("skipped", false);
   return event;
 }
 
@@ -85,6 +87,15 @@ RecordEval eval_from(const Json& json) {
   event.loss = number_from(json.at("loss"));
   json.at("tokens").get_to(event.tokens);
   event.metrics = numbers_from(json.at("metrics"));
+  return event;
+}
+
+RecordNote note_from(const Json& json) {
+  RecordNote event;
+  json.at("step").get_to(event.step);
+  json.at("kind").get_to(event.kind);
+  json.at("message").get_to(event.message);
+  json.at("action").get_to(event.action);
   return event;
 }
 
@@ -103,8 +114,14 @@ void resume(RunRecord& record, const Json& json) {
   RecordResume event;
   json.at("step").get_to(event.step);
   json.at("checkpoint").get_to(event.checkpoint);
+  event.reason = json.value("reason", std::string());
+  event.build = json.value("build", std::string());
+  event.device = json.value("device", std::string());
+  event.recipe = json.value("recipe", std::string());
+  event.started_unix_seconds = json.value("started_unix_seconds", int64_t{0});
   std::erase_if(record.steps, [&](const RecordStep& step) { return step.step > event.step; });
   std::erase_if(record.evals, [&](const RecordEval& eval) { return eval.step > event.step; });
+  std::erase_if(record.notes, [&](const RecordNote& note) { return note.step > event.step; });
   record.end.reset();
   record.resumes.push_back(std::move(event));
 }
@@ -117,6 +134,7 @@ void add_line(RunRecord& record, std::string_view line, bool first) {
   if (event == "header") record.header = header_from(json);
   if (event == "step") record.steps.push_back(step_from(json));
   if (event == "eval") record.evals.push_back(eval_from(json));
+  if (event == "note") record.notes.push_back(note_from(json));
   if (event == "resume") resume(record, json);
   if (event == "end") record.end = end_from(json);
 }
@@ -140,15 +158,18 @@ std::string record_line(const RecordHeader& event) {
 }
 
 std::string record_line(const RecordStep& event) {
-  return line_of(Json{{"event", "step"},
-                      {"step", event.step},
-                      {"loss", number_json(event.loss)},
-                      {"trained_tokens", event.trained_tokens},
-                      {"learning_rate", number_json(event.learning_rate)},
-                      {"gradient_norm", number_json(event.gradient_norm)},
-                      {"clipped_gradient_norm", number_json(event.clipped_gradient_norm)},
-                      {"tokens_per_second", number_json(event.tokens_per_second)},
-                      {"seconds", numbers_json(event.seconds)}});
+  Json json{{"event", "step"},
+            {"step", event.step},
+            {"loss", number_json(event.loss)},
+            {"trained_tokens", event.trained_tokens},
+            {"learning_rate", number_json(event.learning_rate)},
+            {"gradient_norm", number_json(event.gradient_norm)},
+            {"clipped_gradient_norm", number_json(event.clipped_gradient_norm)},
+            {"tokens_per_second", number_json(event.tokens_per_second)},
+            {"seconds", numbers_json(event.seconds)},
+            {"resident_bytes", event.resident_bytes}};
+  if (event.skipped) json["skipped"] = true;
+  return line_of(json);
 }
 
 std::string record_line(const RecordEval& event) {
@@ -159,8 +180,23 @@ std::string record_line(const RecordEval& event) {
                       {"metrics", numbers_json(event.metrics)}});
 }
 
+std::string record_line(const RecordNote& event) {
+  return line_of(Json{{"event", "note"},
+                      {"step", event.step},
+                      {"kind", event.kind},
+                      {"message", event.message},
+                      {"action", event.action}});
+}
+
 std::string record_line(const RecordResume& event) {
-  return line_of(Json{{"event", "resume"}, {"step", event.step}, {"checkpoint", event.checkpoint}});
+  return line_of(Json{{"event", "resume"},
+                      {"step", event.step},
+                      {"checkpoint", event.checkpoint},
+                      {"reason", event.reason},
+                      {"build", event.build},
+                      {"device", event.device},
+                      {"recipe", event.recipe},
+                      {"started_unix_seconds", event.started_unix_seconds}});
 }
 
 std::string record_line(const RecordEnd& event) {
@@ -170,6 +206,13 @@ std::string record_line(const RecordEnd& event) {
                       {"observed_peak_bytes", event.observed_peak_bytes},
                       {"allocations_in_steps", event.allocations_in_steps},
                       {"error", event.error}});
+}
+
+const std::string& RunRecord::recipe() const {
+  for (auto event = resumes.rbegin(); event != resumes.rend(); ++event) {
+    if (!event->recipe.empty()) return event->recipe;
+  }
+  return header.recipe;
 }
 
 Result<RunRecord> parse_record(std::string_view text, std::string_view name) {

@@ -45,6 +45,8 @@ struct RecordStep {
   double clipped_gradient_norm = 0;  // after
   double tokens_per_second = 0;      // of all tokens
   NamedNumbers seconds;              // by phase ("forward_backward", "optimiser", "data")
+  int64_t resident_bytes = 0;        // of the process, after the step
+  bool skipped = false;              // its gradients were thrown away
   bool operator==(const RecordStep&) const = default;
 };
 
@@ -59,13 +61,27 @@ struct RecordEval {
 // The run goes on from a saved state: what the record says of later steps happened, but does not count.
 struct RecordResume {
   int64_t step = 0;
-  std::string checkpoint;
+  std::string checkpoint;  // file name; empty where it begins anew
+  std::string reason;      // "resumed", or why training went back by itself
+  std::string build;       // what goes on, as in the header
+  std::string device;
+  std::string recipe;  // the settings from here on, in full; empty: as before
+  int64_t started_unix_seconds = 0;
   bool operator==(const RecordResume&) const = default;
+};
+
+// Something about the health of the run that a person should know.
+struct RecordNote {
+  int64_t step = 0;     // 0: about the settings
+  std::string kind;     // "loss_spike"
+  std::string message;  // what is wrong, and what to do
+  std::string action;   // what the run did about it: "warn", "skip", "rollback", "stop"
+  bool operator==(const RecordNote&) const = default;
 };
 
 // Last line. A record without one is of a run that was killed.
 struct RecordEnd {
-  std::string status;               // "finished", "failed", "cancelled"
+  std::string status;               // "finished", "early_stop", "failed", "cancelled"
   int64_t allocated_bytes = 0;      // arenas as allocated; equals planned_bytes
   int64_t observed_peak_bytes = 0;  // of the process (VmHWM)
   int64_t allocations_in_steps = 0;
@@ -78,15 +94,20 @@ struct RunRecord {
   RecordHeader header;
   std::vector<RecordStep> steps;  // those that count
   std::vector<RecordEval> evals;  // likewise
+  std::vector<RecordNote> notes;  // likewise
   std::vector<RecordResume> resumes;
   std::optional<RecordEnd> end;
   bool cut_last_line = false;  // the last line was not whole and is left out
+
+  // The settings in force: of the last resumption that changed them, else of the header.
+  const std::string& recipe() const;
 };
 
 // One line without its newline. Text that is not UTF-8 has its bad bytes replaced.
 std::string record_line(const RecordHeader& event);
 std::string record_line(const RecordStep& event);
 std::string record_line(const RecordEval& event);
+std::string record_line(const RecordNote& event);
 std::string record_line(const RecordResume& event);
 std::string record_line(const RecordEnd& event);
 

@@ -1,5 +1,5 @@
-// What decoding keeps for a sequence, by layer: bytes for each token (keys and values), and the fixed state of
-// convolutions and recurrences. Read off a decoding program, so it is what is allocated.
+// What decoding keeps for a sequence, by layer: bytes for each token (keys and values), and the fixed state
+// of convolutions and recurrences. Read off a decoding program, so it is what is allocated.
 #pragma once
 
 #include <cstdint>

@@ -88,6 +88,31 @@ std::vector<std::byte> narrow(const std::vector<float>& values, DType dtype) {
   return out;
 }
 
+Status write_index(const std::vector<Shard>& shards, int64_t bytes, const std::string& folder) {
+  if (shards.size() == 1) return {};
+  json index;
+  index["metadata"]["total_size"] = bytes;
+  for (const Shard& shard : shards) {
+    for (const TensorSpec& tensor : shard.tensors) index["weight_map"][tensor.name] = shard.name;
+  }
+  return write_file_atomic(join_path(folder, "model.safetensors.index.json"), index.dump(2) + "\n");
+}
+
+// The files that make the folder a model: configuration, and what the tokenizer needs.
+Status copy_side_files(const Model& model, const std::string& folder) {
+  ASSIGN_OR_RETURN(const json config, checkpoint_config(model.checkpoint));
+  RETURN_IF_ERROR(write_file_atomic(join_path(folder, "config.json"), config.dump(2) + "\n"));
+  for (const char* name :
+       {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",
+        "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja"}) {
+    const std::optional<std::string> path = model.checkpoint.side_file(name);
+    if (!path) continue;
+    ASSIGN_OR_RETURN(const std::string bytes, read_file(*path));
+    RETURN_IF_ERROR(write_file_atomic(join_path(folder, name), bytes));
+  }
+  return {};
+}
+
 struct Merger {
   const Model& model;
   const AdapterSet& adapter;
@@ -115,32 +140,16 @@ struct Merger {
     }
     return writer.commit();
   }
+
+  Status write_all(const std::vector<Shard>& shards, const std::string& folder) {
+    RETURN_IF_ERROR(make_folders(folder));
+    for (const Shard& shard : shards) RETURN_IF_ERROR(write_shard(shard, folder));
+    RETURN_IF_ERROR(write_index(shards, result.bytes, folder));
+    RETURN_IF_ERROR(copy_side_files(model, folder));
+    result.shards = static_cast<int64_t>(shards.size());
+    return {};
+  }
 };
-
-Status write_index(const std::vector<Shard>& shards, int64_t bytes, const std::string& folder) {
-  if (shards.size() == 1) return {};
-  json index;
-  index["metadata"]["total_size"] = bytes;
-  for (const Shard& shard : shards) {
-    for (const TensorSpec& tensor : shard.tensors) index["weight_map"][tensor.name] = shard.name;
-  }
-  return write_file_atomic(join_path(folder, "model.safetensors.index.json"), index.dump(2) + "\n");
-}
-
-// The files that make the folder a model: configuration, and what the tokenizer needs.
-Status copy_side_files(const Model& model, const std::string& folder) {
-  ASSIGN_OR_RETURN(const json config, checkpoint_config(model.checkpoint));
-  RETURN_IF_ERROR(write_file_atomic(join_path(folder, "config.json"), config.dump(2) + "\n"));
-  for (const char* name :
-       {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",
-        "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja"}) {
-    const std::optional<std::string> path = model.checkpoint.side_file(name);
-    if (!path) continue;
-    ASSIGN_OR_RETURN(const std::string bytes, read_file(*path));
-    RETURN_IF_ERROR(write_file_atomic(join_path(folder, name), bytes));
-  }
-  return {};
-}
 
 Result<std::vector<float>> check_logits(const Model& model, const AdapterSet* adapter, Device& device) {
   ProgramSettings settings;
@@ -207,15 +216,14 @@ Result<MergeResult> merge_adapter(const MergeRequest& request, Device& device) {
                    read_adapter(request.adapter, forward_program(model.spec, 1, {})));
   ASSIGN_OR_RETURN(const std::vector<Shard> shards, make_shards(model, request));
   const std::string partial = request.out + ".partial";
-  RETURN_IF_ERROR(make_folders(partial));
+  RETURN_IF_ERROR(remove_folder(partial));  // of a merge that was killed
   Merger merger{model, adapter, request, {}};
-  for (const Shard& shard : shards) RETURN_IF_ERROR(merger.write_shard(shard, partial));
-  RETURN_IF_ERROR(write_index(shards, merger.result.bytes, partial));
-  RETURN_IF_ERROR(copy_side_files(model, partial));
-  merger.result.shards = static_cast<int64_t>(shards.size());
-  if (request.check) RETURN_IF_ERROR(check_merge(model, adapter, partial, device, merger.result));
-  RETURN_IF_ERROR(rename_durable(partial, request.out));
-  return merger.result;
+  Status done = merger.write_all(shards, partial);
+  if (done.ok() && request.check) done = check_merge(model, adapter, partial, device, merger.result);
+  if (done.ok()) done = rename_durable(partial, request.out);
+  if (done.ok()) return merger.result;
+  (void)remove_folder(partial);  // the error that led here is the one to report
+  return std::move(done).error();
 }
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// One row of the adaptability table: what a model is, what decoding keeps and what training it takes, from its
-// configuration alone.
+// One row of the adaptability table: what a model is, what decoding keeps and what training it takes, from
+// its configuration alone.
 #pragma once
 
 #include <string>
@@ -12,18 +12,17 @@ namespace tenon {
 
 struct ModelRow {
   std::string family;
-  std::string mixers;         // "12 attention, 36 gated delta"
-  std::string feed_forwards;  // "1 dense, 47 experts"
+  std::string mixers;  // models/describe.h
+  std::string feed_forwards;
   int64_t parameters = 0;
   int64_t token_bytes = 0;  // of the cache, bf16
   int64_t state_bytes = 0;
-  int64_t train_bytes = 0;      // LoRA of rank 64 on all linear layers, 2 x 2048 tokens in bf16, all blocks recomputed
+  int64_t train_bytes =
+      0;  // LoRA of rank 64 on all linear layers, 2 x 2048 tokens in bf16, all blocks recomputed
   std::string attention_kernel;  // that would serve training; "-" where there is no attention
 };
 
 int64_t parameter_count(const ModelSpec& spec);
-std::string mixers_text(const ModelSpec& spec);
-std::string feed_forwards_text(const ModelSpec& spec);
 
 // Plans for `facts` with the kernels of `device`. Errors as make_plan.
 Result<ModelRow> model_row(const ModelSpec& spec, const DeviceFacts& facts, const Device& device);

@@ -211,8 +211,10 @@ Status write_outputs(const std::string& path, const std::vector<OutputTensor>& o
 
 }  // namespace
 
-Result<ProbeSummary> probe(const ProbeRequest& request, Device& device) {
+Result<ProbeSummary> probe(const ProbeRequest& asked, Device& device) {
+  ProbeRequest request = asked;
   ASSIGN_OR_RETURN(const Model model, open_model(request.model));
+  request.weights = choose_weight_dtypes(model, request.weight_choice);
   const bool needs_adapter = request.gradients == ProbeGradients::adapter || request.train_steps > 0;
   if (needs_adapter && request.adapter.empty()) {
     return bad_argument("gradients of the adapter and training need one", "--adapter",

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "ir/verify.h"
+#include "ops/cast.h"
 #include "ops/fill.h"
 #include "passes/differentiate.h"
 #include "passes/fuse_addend.h"
+#include "passes/fuse_loss_gradient.h"
+#include "passes/fuse_low_rank.h"
 #include "passes/recompute.h"
 
 namespace tenon {
@@ -22,6 +25,7 @@ ForwardOptions forward_options(int64_t tokens, const ProgramSettings& settings) 
   options.tokens = tokens;
   options.compute = settings.compute;
   options.weight_dtype = settings.compute;
+  options.weight_dtypes = settings.weights;
   return options;
 }
 
@@ -40,7 +44,8 @@ Program loss_program(const ModelSpec& spec, const std::vector<AdapterModule>& mo
 }
 
 Program fused(Program program, const ProgramSettings& settings) {
-  return settings.uses(kFuseAddendPass) ? checked(fuse_addend(program)) : program;
+  if (settings.uses(kFuseAddendPass)) program = checked(fuse_addend(program));
+  return settings.uses(kFuseLowRankPass) ? checked(fuse_low_rank(program)) : program;
 }
 
 // Appends the gradients of sum(loss) * seed with respect to the named statics.
@@ -88,7 +93,9 @@ TrainPrograms train_programs(const ModelSpec& spec, const std::vector<AdapterMod
   for (const TrainedValue& value : programs.trained) wrt.push_back(step.find(value.name));
   const std::vector<ValueId> gradients = append_gradients(step, wrt);
   accumulate_gradients(step, programs.trained, gradients);
-  step = fused(checked(std::move(step)), settings);
+  step = checked(std::move(step));
+  if (settings.uses(kFuseLossGradientPass)) step = checked(fuse_loss_gradient(step));
+  step = fused(std::move(step), settings);
   if (settings.recompute_blocks > 0) step = checked(recompute_blocks(step, settings.recompute_blocks));
   step.name = kTrainStep;
   programs.train_step = std::move(step);
@@ -128,7 +135,10 @@ Program probe_program(const ModelSpec& spec, const std::vector<AdapterModule>& m
     const std::vector<ValueId> found = append_gradients(program, wrt);
     Builder names_builder(program);
     for (size_t i = 0; i < found.size(); ++i) {
-      if (found[i].valid()) names_builder.mark_output(found[i], kGradientPrefix + names[i]);
+      if (!found[i].valid()) continue;
+      const bool wide = names_builder.dtype(found[i]) == DType::f32;
+      names_builder.mark_output(wide ? found[i] : cast(names_builder, found[i], DType::f32),
+                                kGradientPrefix + names[i]);
     }
   }
   program = fused(checked(std::move(program)), settings);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -14,15 +15,21 @@
 #include "ops/adamw.h"
 #include "passes/adapters.h"
 #include "passes/optimiser.h"
+#include "run/weight_dtypes.h"
 
 namespace tenon {
 
 // Passes that may be left out by name (`--without`).
 inline constexpr const char* kFuseAddendPass = "fuse_addend";
+inline constexpr const char* kFuseLossGradientPass = "fuse_loss_gradient";
+inline constexpr const char* kFuseLowRankPass = "fuse_low_rank";
+inline constexpr std::string_view kOptionalPasses[] = {kFuseAddendPass, kFuseLossGradientPass,
+                                                       kFuseLowRankPass};
 
 struct ProgramSettings {
   DType compute = DType::f32;
   std::vector<std::string> without;  // passes and kernels not to use
+  WeightDTypes weights = {};         // of matrices that are not kept in the compute dtype
 
   bool uses(std::string_view pass) const;
 };

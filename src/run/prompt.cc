@@ -14,12 +14,9 @@ Result<std::vector<int32_t>> chat_prompt(const ModelText& text, const ordered_js
     return bad_argument("the model has no chat template", "--template",
                         "Name a .jinja file, or give the text as it is with --raw.");
   }
-  ordered_json variables = {
-      {"messages", messages}, {"tools", nullptr}, {"documents", nullptr}, {"add_generation_prompt", true}};
-  add_special_token_variables(text.tokenizer, variables);
-  RenderOptions options;
-  options.clock_unix_seconds = static_cast<int64_t>(std::time(nullptr));
-  ASSIGN_OR_RETURN(const Rendered rendered, text.chat_template->render(variables, options));
+  RenderSettings settings{.chat_template = &*text.chat_template, .tokenizer = &text.tokenizer};
+  settings.options.clock_unix_seconds = static_cast<int64_t>(std::time(nullptr));
+  ASSIGN_OR_RETURN(const Rendered rendered, render_prompt(messages, settings));
   return text.tokenizer.encode(rendered.text, {.add_special = false});
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "run/checkpoint_interval.h"
 
 namespace tenon {
 namespace {
@@ -192,6 +193,50 @@ void add_optimiser_options(TrainRecipe& r, std::vector<Option>& options) {
                                 });
 }
 
+void add_checkpoint_options(TrainRecipe& r, std::vector<Option>& options) {
+  constexpr std::string_view kGroup = "checkpoints and health";
+  options.insert(
+      options.end(),
+      {
+          {.name = "checkpoint-every",
+           .target = &r.checkpoint_every,
+           .help = "Save the run every N optimiser steps or Tmin minutes; 0 is only when it ends "
+                   "or is stopped",
+           .value_name = "N|Tmin",
+           .group = kGroup},
+          {.name = "keep",
+           .target = &r.keep,
+           .help = "Newest checkpoints to keep",
+           .range = at_least(1),
+           .group = kGroup},
+          {.name = "keep-best",
+           .target = &r.keep_best,
+           .help = "Keep the state with the lowest evaluation loss, and write its adapter to best/",
+           .group = kGroup},
+          {.name = "early-stop",
+           .target = &r.early_stop,
+           .help = "End after so many evaluations in a row without a lower loss; 0 is never",
+           .value_name = "PATIENCE",
+           .range = at_least(0),
+           .group = kGroup},
+          {.name = "on-spike",
+           .target = &r.on_spike,
+           .help = "When the loss jumps: say so, throw the step away, go back to the last "
+                   "checkpoint, or stop",
+           .choices = {"warn", "skip", "rollback", "stop"},
+           .group = kGroup},
+          {.name = "tensorboard",
+           .target = &r.tensorboard,
+           .help = "Write TensorBoard event files into the run folder",
+           .group = kGroup},
+          {.name = "samples",
+           .target = &r.samples,
+           .help = "Answers to that many rows before and after training, for the report",
+           .range = between(0, 20),
+           .group = kGroup},
+      });
+}
+
 void add_machine_options(TrainRecipe& r, std::vector<Option>& options) {
   constexpr std::string_view kGroup = "machine";
   constexpr double kMostThreads = 4096;
@@ -199,12 +244,17 @@ void add_machine_options(TrainRecipe& r, std::vector<Option>& options) {
                  {
                      {.name = "device",
                       .target = &r.device,
-                      .help = "Where to run",
-                      .choices = {"cpu"},
+                      .help = "Where to run: cpu, cuda, or cuda:N for GPU N",
+                      .value_name = "DEVICE",
+                      .group = kGroup},
+                     {.name = "graphs",
+                      .target = &r.graphs,
+                      .help = "CUDA graphs; off waits for each kernel, so that a failure names it",
+                      .choices = {"on", "off"},
                       .group = kGroup},
                      {.name = "compute",
                       .target = &r.compute,
-                      .help = "Precision of the arithmetic; auto is bf16 where the processor has it",
+                      .help = "Precision of the arithmetic; auto is bf16 where the device has it",
                       .choices = {"auto", "f32", "bf16"},
                       .group = kGroup},
                      {.name = "threads",
@@ -220,6 +270,11 @@ void add_machine_options(TrainRecipe& r, std::vector<Option>& options) {
                       .target = &r.recompute,
                       .help = "Gradient checkpointing: auto keeps what fits --memory",
                       .choices = {"none", "blocks", "auto"},
+                      .group = kGroup},
+                     {.name = "weights",
+                      .target = &r.weights,
+                      .help = "Matrices in memory: as-stored leaves quantised ones in the file as they are",
+                      .choices = {"as-stored", "bf16", "q8_0", "f32"},
                       .group = kGroup},
                      {.name = "without",
                       .target = &r.without,
@@ -241,9 +296,29 @@ std::vector<Option> recipe_options(TrainRecipe& recipe) {
   add_schedule_options(recipe, options);
   add_adapter_options(recipe, options);
   add_optimiser_options(recipe, options);
+  add_checkpoint_options(recipe, options);
   add_machine_options(recipe, options);
   return options;
 }
+
+namespace {
+
+Status check_checkpoints(const TrainRecipe& recipe) {
+  ASSIGN_OR_RETURN(const CheckpointInterval interval, parse_checkpoint_interval(recipe.checkpoint_every));
+  const bool evaluates = !recipe.eval_data.empty() || recipe.eval_fraction > 0;
+  if (recipe.keep_best && !evaluates)
+    return contradiction("keep-best", "there is nothing to evaluate on",
+                         "Add --eval-data or --eval-fraction.");
+  if (recipe.early_stop > 0 && (!evaluates || recipe.eval_every == 0))
+    return contradiction("early-stop", "the run is not evaluated on its way",
+                         "Add --eval-every, and --eval-data or --eval-fraction.");
+  if (recipe.on_spike == "rollback" && interval.steps == 0)
+    return contradiction("on-spike", "rollback needs checkpoints at fixed steps to go back to",
+                         "Write --checkpoint-every N with a number of steps.");
+  return {};
+}
+
+}  // namespace
 
 Status check_recipe(const TrainRecipe& recipe) {
   TrainRecipe copy = recipe;
@@ -268,6 +343,7 @@ Status check_recipe(const TrainRecipe& recipe) {
                          fmt::format("a row of {} tokens does not fit into the {} of --tokens-per-step",
                                      recipe.max_tokens, recipe.tokens_per_step),
                          "Raise --tokens-per-step or lower --max-tokens.");
+  RETURN_IF_ERROR(check_checkpoints(recipe));
   if (recipe.targets.empty())
     return contradiction("targets", "names no module", "Write all-linear for all of them.");
   if (recipe.targets.size() > 1 &&

@@ -59,13 +59,24 @@ struct TrainRecipe {
   double beta2 = 0.999;
   double eps = 1e-8;
 
+  // Checkpoints and health
+  std::string checkpoint_every = "10min";  // as checkpoint_interval.h reads it
+  int64_t keep = 2;                        // newest checkpoints
+  bool keep_best = false;
+  int64_t early_stop = 0;  // evaluations without a lower loss; 0 is never
+  std::string on_spike = "warn";
+  bool tensorboard = false;
+  int64_t samples = 0;  // answers before and after, for the report
+
   // Machine
   std::string device = "cpu";
+  std::string graphs = "on";
   std::string compute = "auto";
   int64_t threads = 0;  // 0 is every core
   ByteSize memory;      // 0 is no limit
   std::string recompute = "auto";
   StringList without;  // passes and kernels to leave out
+  std::string weights = "as-stored";
 
   bool operator==(const TrainRecipe&) const = default;
 };

@@ -1,9 +1,14 @@
 #include "run/session.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <unordered_set>
 
 #include "models/weight_map.h"
+#include "run/programs.h"
 
 namespace tenon {
 namespace {
@@ -39,6 +44,19 @@ Status load_static(const Model& model, const AdapterSet* adapter, const StaticVa
   return load_weight(model.checkpoint, *source, value.type.dtype, destination);
 }
 
+// A name that means nothing would leave out nothing, in silence.
+Status check_without(const std::vector<std::string>& without, std::span<const KernelDef> kernels) {
+  std::vector<std::string_view> known(std::begin(kOptionalPasses), std::end(kOptionalPasses));
+  for (const KernelDef& kernel : kernels) known.push_back(kernel.name);
+  for (const std::string& name : without) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return bad_argument(fmt::format("'{}' is neither a pass nor a kernel", name), "--without",
+                        fmt::format("The passes are {}; `tenon kernels` lists the kernels.",
+                                    fmt::join(kOptionalPasses, ", ")));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> external_weights(const Model& model, std::span<const Program> programs,
@@ -63,6 +81,7 @@ std::vector<std::string> external_weights(const Model& model, std::span<const Pr
 
 Result<Plan> plan_programs(std::vector<Program> programs, const Model& model, const Device& device,
                            const std::vector<std::string>& without) {
+  RETURN_IF_ERROR(check_without(without, device.kernels()));
   PlanOptions options;
   options.external = external_weights(model, programs, device);
   options.without_kernels = without;

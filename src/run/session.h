@@ -22,8 +22,8 @@ namespace tenon {
 std::vector<std::string> external_weights(const Model& model, std::span<const Program> programs,
                                           const Device& device);
 
-// The plan of programs over a model. `without` names kernels not to use (names of passes are ignored here).
-// Errors as make_plan.
+// The plan of programs over a model. `without` names kernels not to use; names of passes are left to who
+// built the programs. Errors as make_plan, and bad_argument for a name that is neither.
 Result<Plan> plan_programs(std::vector<Program> programs, const Model& model, const Device& device,
                            const std::vector<std::string>& without);
 

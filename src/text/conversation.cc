@@ -64,7 +64,7 @@ Result<Json> call_message(const std::string& text, const std::string& where) {
     if (!call.is_object() || !has_string(call, "name")) return bad_file("a function call has no name", where);
     tool_calls.push_back(Json{{"type", "function"}, {"function", std::move(call)}});
   }
-  Json out = message("assistant", nullptr);
+  Json out = message("assistant", "");
   out["tool_calls"] = std::move(tool_calls);
   parse_call_arguments(out);
   return out;
@@ -81,7 +81,6 @@ Status flatten_content(Json& entry, const std::string& where) {
   Json content = std::move(entry["content"]);
   if (content.is_array()) {
     std::string text, reasoning;
-    bool has_text = false;
     for (size_t i = 0; i < content.size(); ++i) {
       const Json& part = content[i];
       const std::string place_of_part = where + "." + place("content", i);
@@ -92,7 +91,6 @@ Status flatten_content(Json& entry, const std::string& where) {
                                : key && has_string(part, "type") ? part.at("type").get<std::string>()
                                                                  : "";
       if (type == "text") {
-        has_text = true;
         append_line(text, words);
       } else if (type == "reasoning") {
         append_line(reasoning, words);
@@ -105,7 +103,7 @@ Status flatten_content(Json& entry, const std::string& where) {
       }
     }
     if (!reasoning.empty()) entry["reasoning_content"] = std::move(reasoning);
-    content = has_text || !entry.contains("tool_calls") ? Json(std::move(text)) : Json(nullptr);
+    content = std::move(text);
   }
   if (!content.is_string() && !content.is_null()) {
     return bad_file("content is neither text nor a list of parts", where);
@@ -123,7 +121,7 @@ Status normalise_messages(Json& messages, std::string_view list) {
     if (!is_filled_string(entry, "role")) return bad_file("a message has no role", where);
     if (!entry.contains("content")) {
       if (!has_list(entry, "tool_calls")) return bad_file("a message has no content", where);
-      entry["content"] = nullptr;
+      entry["content"] = "";
     }
     RETURN_IF_ERROR(flatten_content(entry, where));
     parse_call_arguments(entry);
@@ -318,10 +316,16 @@ Result<RowFormat> detect_row_format(const Json& row) {
     return RowFormat::prompt_completion;
   }
   if (has_string(row, "text")) return RowFormat::text;
+  return bad_file(
+      "the row has no known format; its keys are: " + key_names(row), {},
+      "Known: messages; conversations; instruction, input, output; prompt, completion; text. Other "
+      "names are given with --columns, as in --columns prompt=question,completion=answer.");
+}
+
+std::string key_names(const Json& row) {
   std::string keys;
   for (const auto& [key, value] : row.items()) keys += (keys.empty() ? "" : ", ") + key;
-  return bad_file("the row has no known format; its keys are: " + (keys.empty() ? "none" : keys), {},
-                  "Known: messages; conversations; instruction, input, output; prompt, completion; text.");
+  return keys.empty() ? "none" : keys;
 }
 
 Result<Conversation> parse_conversation(Json row, RowFormat format) {

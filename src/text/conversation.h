@@ -19,7 +19,7 @@ enum class RowFormat {
   instruction,        // instruction, input, output; system, history: [[question, answer]]
   prompt_completion,  // prompt, completion: two strings (plain text) or two lists of messages (chat)
   text,               // text
-  preference_pair,    // chosen, rejected: recognised, not trainable
+  preference_pair,    // chosen, rejected: to be read and shown, not trained on
   preference_label,   // messages or prompt and completion, with a label true or false: likewise
 };
 
@@ -41,6 +41,7 @@ struct Conversation {
   // Plain text: `prompt` is context and `completion` follows it directly. A text row is all completion.
   std::string prompt;
   std::string completion;
+  bool continues = false;  // the text goes on in the next row, so that no end-of-sequence token follows
 
   bool is_chat() const { return variables != nullptr; }
 };
@@ -61,6 +62,23 @@ Result<RowFormat> detect_row_format(const nlohmann::ordered_json& row);
 // Errors: bad_file (a key is missing or of the wrong type; the subject is the place in the row,
 // "messages[2]"), unsupported (preference rows, parts that are not text).
 Result<Conversation> parse_conversation(nlohmann::ordered_json row, RowFormat format);
+
+// A row that says which of two answers is better, or whether one is good.
+struct Preference {
+  Conversation chosen;    // of a labelled row: its answer, good or not
+  Conversation rejected;  // of a pair
+  bool is_pair = false;
+  bool label = true;  // of a labelled row
+};
+
+// Reads a preference row. The answers of a pair are texts (after a prompt that is a text), one message each,
+// or lists of messages (after a prompt that is such a list or where they hold the whole conversation); turns
+// before them may stand under "messages" or "conversations". A labelled row is one of another format with
+// "label". Errors: as parse_conversation, the subject beginning with "chosen" or "rejected".
+Result<Preference> parse_preference(nlohmann::ordered_json row, RowFormat format);
+
+// The keys of a row, as "a, b"; "none" where it has none.
+std::string key_names(const nlohmann::ordered_json& row);
 
 // False for an assistant message with "weight": 0, which marks an answer not to learn.
 bool is_trainable_answer(const nlohmann::ordered_json& message);

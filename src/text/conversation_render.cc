@@ -22,8 +22,7 @@ size_t common_prefix(std::string_view a, std::string_view b) {
 class Renderer {
  public:
   Renderer(const Conversation& conversation, const RenderSettings& settings)
-      : settings_(settings), variables_(Json::object()) {
-    if (settings.tokenizer) add_special_token_variables(*settings.tokenizer, variables_);
+      : settings_(settings), variables_(template_variables(settings.tokenizer)) {
     if (settings.extra_variables) variables_.update(*settings.extra_variables);
     variables_.update(*conversation.variables);
     messages_ = std::move(variables_["messages"]);
@@ -226,6 +225,7 @@ RenderedExample render_plain(const Conversation& conversation, TrainOn train_on)
   out.text = conversation.prompt + conversation.completion;
   const size_t begin = train_on == TrainOn::all ? 0 : conversation.prompt.size();
   out.answers = 1;
+  out.continues = conversation.continues;
   if (begin < out.text.size()) {
     out.trained.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(out.text.size())});
   }
@@ -255,15 +255,27 @@ std::string_view mask_source_name(MaskSource source) {
   CHECK(false, "unknown mask source");
 }
 
-void add_special_token_variables(const Tokenizer& tokenizer, Json& variables) {
-  const SpecialTokens& special = tokenizer.special();
+Json template_variables(const Tokenizer* tokenizer) {
+  Json variables = {
+      {"messages", nullptr}, {"tools", nullptr}, {"documents", nullptr}, {"add_generation_prompt", false}};
+  if (!tokenizer) return variables;
+  const SpecialTokens& special = tokenizer->special();
   const auto add = [&](const char* name, std::optional<int32_t> id) {
-    if (id) variables[name] = tokenizer.token(*id);
+    if (id) variables[name] = tokenizer->token(*id);
   };
   add("bos_token", special.bos);
   add("eos_token", special.eos.empty() ? std::nullopt : std::optional(special.eos.front()));
   add("pad_token", special.pad);
   add("unk_token", special.unk);
+  return variables;
+}
+
+Result<Rendered> render_prompt(const Json& messages, const RenderSettings& settings) {
+  Json variables = template_variables(settings.tokenizer);
+  if (settings.extra_variables) variables.update(*settings.extra_variables);
+  variables["messages"] = messages;
+  variables["add_generation_prompt"] = true;
+  return settings.chat_template->render(variables, settings.options);
 }
 
 Result<RenderedExample> render_conversation(const Conversation& conversation,

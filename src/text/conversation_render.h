@@ -44,6 +44,7 @@ struct RenderedExample {
   std::string text;
   std::vector<TextSpan> trained;  // in order, without overlap
   MaskSource mask = MaskSource::plain;
+  bool continues = false;         // see Conversation
   int32_t answers = 0;            // assistant messages that may be trained on
   int32_t answers_rewritten = 0;  // of those, left out because the template rewrites earlier turns
   // The prompt a server would give ends otherwise than the text before the answer does here (a template that
@@ -73,7 +74,13 @@ struct RenderedExample {
 // rest).
 Result<RenderedExample> render_conversation(const Conversation& conversation, const RenderSettings& settings);
 
-// Adds bos_token, eos_token, pad_token and unk_token, as the tokenizer spells them and as far as it has them.
-void add_special_token_variables(const Tokenizer& tokenizer, nlohmann::ordered_json& variables);
+// The text that a server gives a model that is to answer `messages`: the same rendering as in training, with
+// the generation prompt. Errors: as ChatTemplate::render.
+Result<Rendered> render_prompt(const nlohmann::ordered_json& messages, const RenderSettings& settings);
+
+// What every rendering begins with, as in transformers' apply_chat_template: messages, tools and documents
+// (null), add_generation_prompt (false) and, as far as the tokenizer has them and as it spells them,
+// bos_token, eos_token, pad_token and unk_token. A null tokenizer gives none of those.
+nlohmann::ordered_json template_variables(const Tokenizer* tokenizer);
 
 }  // namespace tenon

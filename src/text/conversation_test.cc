@@ -57,6 +57,47 @@ TEST(Conversation, PreferenceRowsAreRefusedWithTheReason) {
   }
 }
 
+TEST(Preference, EveryFormOfAPairGivesTwoConversations) {
+  const auto pair = [](const std::string& row) {
+    auto preference = parse_preference(Json::parse(row), RowFormat::preference_pair);
+    EXPECT_TRUE(preference.ok()) << (preference.ok() ? "" : preference.error().text());
+    return std::move(*preference);
+  };
+  const std::string turns = R"([{"role":"user","content":"q"},)";
+  const std::string good = R"({"role":"assistant","content":"a"})",
+                    bad = R"({"role":"assistant","content":"b"})";
+  for (const std::string& row :
+       {R"({"messages":[{"role":"user","content":"q"}],"chosen":)" + good + R"(,"rejected":)" + bad + "}",
+        R"({"prompt":[{"role":"user","content":"q"}],"chosen":[)" + good + R"(],"rejected":[)" + bad + "]}",
+        R"({"prompt":"q","chosen":)" + turns + good + R"(],"rejected":)" + turns + bad + "]}",
+        R"({"prompt":"q","messages":)" + turns + good + R"(],"chosen":)" + turns + good + R"(],"rejected":)" +
+            turns + bad + "]}",
+        std::string(R"({"conversations":[{"from":"human","value":"q"}],"chosen":{"from":"gpt","value":"a"},)"
+                    R"("rejected":{"from":"gpt","value":"b"}})"),
+        std::string(R"({"instruction":"q","input":"","chosen":"a","rejected":"b"})")}) {
+    const Preference preference = pair(row);
+    EXPECT_TRUE(preference.is_pair);
+    EXPECT_EQ(preference.chosen.variables->at("messages").dump(), turns + good + "]") << row;
+    EXPECT_EQ(preference.rejected.variables->at("messages").dump(), turns + bad + "]") << row;
+  }
+  const Preference plain = pair(R"({"prompt":"q","chosen":"a","rejected":"b"})");
+  EXPECT_EQ(plain.chosen.prompt, "q");
+  EXPECT_EQ(plain.rejected.completion, "b");
+  const auto wrong = parse_preference(Json::parse(R"({"prompt":"q","chosen":1,"rejected":"b"})"),
+                                      RowFormat::preference_pair);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().subject, "chosen");
+}
+
+TEST(Preference, LabelsStandBesideOneAnswer) {
+  const auto row = parse_preference(Json::parse(R"({"prompt":"q","completion":"a","label":false})"),
+                                    RowFormat::preference_label);
+  ASSERT_TRUE(row.ok());
+  EXPECT_FALSE(row->is_pair);
+  EXPECT_FALSE(row->label);
+  EXPECT_EQ(row->chosen.completion, "a");
+}
+
 TEST(Conversation, MessagesKeepFieldsAndOrder) {
   EXPECT_EQ(variables(R"({"id":7,"messages":[{"role":"user","content":"q"},
                 {"role":"assistant","reasoning_content":"r","content":"a","weight":0}],"tools":[]})"),
@@ -79,7 +120,7 @@ TEST(Conversation, ReasoningAndCallPartsGoToTheirFields) {
   EXPECT_EQ(variables(R"({"messages":[{"role":"assistant","content":[{"type":"reasoning","value":"r"},
                     {"type":"tool_call","value":"{\"name\":\"f\",\"arguments\":{\"x\":1}}"}]},
                     {"role":"assistant","content":[{"type":"reasoning","value":"s"},{"type":"text","value":"a"}]}]})"),
-            R"({"messages":[{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":)"
+            R"({"messages":[{"role":"assistant","content":"","tool_calls":[{"type":"function","function":)"
             R"({"name":"f","arguments":{"x":1}}}],"reasoning_content":"r"},)"
             R"({"role":"assistant","content":"a","reasoning_content":"s"}]})");
 }
@@ -88,7 +129,7 @@ TEST(Conversation, CallArgumentsBecomeObjects) {
   EXPECT_EQ(variables(R"({"messages":[{"role":"assistant","tool_calls":[{"type":"function","function":
                 {"name":"f","arguments":"{\"x\":1}"}}]}],"tools":"[{\"name\":\"f\"}]"})"),
             R"({"messages":[{"role":"assistant","tool_calls":[{"type":"function","function":)"
-            R"({"name":"f","arguments":{"x":1}}}],"content":null}],"tools":[{"name":"f"}]})");
+            R"({"name":"f","arguments":{"x":1}}}],"content":""}],"tools":[{"name":"f"}]})");
 }
 
 TEST(Conversation, ShareGptTurns) {
@@ -97,7 +138,7 @@ TEST(Conversation, ShareGptTurns) {
                 {"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{\"x\":1}}"},
                 {"from":"observation","value":"o"},{"from":"gpt","value":"a"}]})"),
       R"({"messages":[{"role":"system","content":"s"},{"role":"user","content":"q"},)"
-      R"({"role":"assistant","content":null,"tool_calls":[{"type":"function","function":)"
+      R"({"role":"assistant","content":"","tool_calls":[{"type":"function","function":)"
       R"({"name":"f","arguments":{"x":1}}}]},{"role":"tool","content":"o"},{"role":"assistant","content":"a"}]})");
   EXPECT_EQ(read(R"({"conversations":[{"from":"narrator","value":"q"}]})").error().message,
             "unknown speaker 'narrator'");

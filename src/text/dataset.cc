@@ -1,7 +1,10 @@
 #include "text/dataset.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "base/hash.h"
 
 namespace tenon {
 namespace {
@@ -49,57 +52,199 @@ Result<Json> parse_record(const DatasetFile& file, int64_t index) {
   return row;
 }
 
-Result<Json> parse_row(const DatasetFile& file, int64_t index) {
+// A block of a text file; all but the last of a file go on in the next row.
+Conversation text_block(const DatasetFile& file, int64_t index) {
+  Conversation out;
+  out.format = RowFormat::text;
+  out.completion = file.row(index);
+  out.continues = index + 1 < file.rows();
+  return out;
+}
+
+Status rename_columns(Json& row, const ColumnNames& columns, const std::string& where) {
+  for (const auto& [key, column] : columns) {
+    const auto it = row.find(column);
+    if (it == row.end()) {
+      return bad_file("there is no column '" + column + "'", where, "The columns are: " + key_names(row));
+    }
+    Json value = std::move(*it);
+    row.erase(column);
+    row[key] = std::move(value);
+  }
+  return {};
+}
+
+Result<Json> parse_row(const DatasetFile& file, int64_t index, const ColumnNames& columns) {
   const bool is_json = file.kind() == FileKind::jsonl || file.kind() == FileKind::json_array;
-  return is_json ? parse_json_row(file, index) : parse_record(file, index);
+  ASSIGN_OR_RETURN(Json row, is_json ? parse_json_row(file, index) : parse_record(file, index));
+  if (!columns.empty() && row.is_object()) RETURN_IF_ERROR(rename_columns(row, columns, file.where(index)));
+  return row;
+}
+
+// A row as JSON, of the format its file has.
+Result<Json> row_of_format(const DatasetFile& file, int64_t index, RowFormat want,
+                           const ColumnNames& columns) {
+  ASSIGN_OR_RETURN(Json value, parse_row(file, index, columns));
+  const Result<RowFormat> format = detect_row_format(value);
+  if (!format.ok()) return Error(format.error()).within(file.where(index));
+  if (*format != want) {
+    return bad_file("the row is of format '" + std::string(row_format_name(*format)) +
+                        "', the first row of '" + std::string(row_format_name(want)) + "'",
+                    file.where(index), "One file holds rows of one format.");
+  }
+  return value;
+}
+
+bool is_preference(RowFormat format) {
+  return format == RowFormat::preference_pair || format == RowFormat::preference_label;
 }
 
 }  // namespace
 
-Result<Dataset> Dataset::open(const std::string& path) {
-  ASSIGN_OR_RETURN(DatasetFile file, DatasetFile::open(path));
-  return detect(std::move(file));
-}
-
-Result<Dataset> Dataset::from_bytes(std::string bytes, std::string name) {
-  ASSIGN_OR_RETURN(DatasetFile file, DatasetFile::from_bytes(std::move(bytes), std::move(name)));
-  return detect(std::move(file));
-}
-
-Result<Dataset> Dataset::detect(DatasetFile file) {
-  Dataset dataset(std::move(file));
-  ASSIGN_OR_RETURN(Json first, parse_row(dataset.file_, 0));
-  const Result<RowFormat> format = detect_row_format(first);
-  if (!format.ok()) return Error(format.error()).within(dataset.file_.where(0));
-  dataset.format_ = *format;
-  if (*format == RowFormat::preference_pair || *format == RowFormat::preference_label) {
-    return Error(parse_conversation(std::move(first), *format).error()).within(dataset.file_.where(0));
+Result<ColumnNames> column_names(const std::vector<std::string>& assignments) {
+  ColumnNames names;
+  for (const std::string& text : assignments) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+      return bad_argument("'" + text + "' is not of the form key=column", "--columns",
+                          "Write for example prompt=question,completion=answer.");
+    }
+    names.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
-  return dataset;
+  return names;
+}
+
+Dataset::Dataset(std::string name, std::vector<std::string> source_names, std::vector<Part> parts,
+                 Mixture mixture, ColumnNames columns)
+    : name_(std::move(name)),
+      source_names_(std::move(source_names)),
+      parts_(std::move(parts)),
+      mixture_(std::move(mixture)),
+      columns_(std::move(columns)) {
+  int64_t row = 0;
+  for (Part& part : parts_) {
+    part.first_row = row;
+    row += part.file.rows();
+  }
+}
+
+Result<Dataset> Dataset::open(const std::string& text, ColumnNames columns) {
+  ASSIGN_OR_RETURN(const std::vector<DataSource> sources, data_sources(text));
+  std::vector<Part> parts;
+  std::vector<MixtureSource> counts;
+  std::vector<std::string> names;
+  for (const DataSource& source : sources) {
+    MixtureSource count{0, source.weight};
+    for (const std::string& path : source.files) {
+      ASSIGN_OR_RETURN(DatasetFile file, DatasetFile::open(path));
+      ASSIGN_OR_RETURN(Part part, detect(std::move(file), columns));
+      count.rows += part.file.rows();
+      parts.push_back(std::move(part));
+    }
+    counts.push_back(count);
+    names.push_back(source.name);
+  }
+  return Dataset(text, std::move(names), std::move(parts), Mixture(std::move(counts)), std::move(columns));
+}
+
+Result<Dataset> Dataset::from_bytes(std::string bytes, std::string name, ColumnNames columns) {
+  ASSIGN_OR_RETURN(DatasetFile file, DatasetFile::from_bytes(std::move(bytes), name));
+  ASSIGN_OR_RETURN(Part part, detect(std::move(file), columns));
+  Mixture mixture({{part.file.rows(), std::nullopt}});
+  std::vector<Part> parts;
+  parts.push_back(std::move(part));
+  std::vector<std::string> names = {name};
+  return Dataset(std::move(name), std::move(names), std::move(parts), std::move(mixture), std::move(columns));
+}
+
+Result<Dataset::Part> Dataset::detect(DatasetFile file, const ColumnNames& columns) {
+  if (file.kind() == FileKind::text) return Part{std::move(file), RowFormat::text, 0};
+  ASSIGN_OR_RETURN(const Json first, parse_row(file, 0, columns));
+  const Result<RowFormat> format = detect_row_format(first);
+  if (!format.ok()) return Error(format.error()).within(file.where(0));
+  return Part{std::move(file), *format, 0};
+}
+
+const Dataset::Part& Dataset::part_of(int64_t row) const {
+  CHECK(row >= 0 && row < rows());
+  const auto after = std::upper_bound(parts_.begin(), parts_.end(), row,
+                                      [](int64_t at, const Part& part) { return at < part.first_row; });
+  return *(after - 1);
+}
+
+int64_t Dataset::size_bytes() const {
+  int64_t bytes = 0;
+  for (const Part& part : parts_) bytes += part.file.size_bytes();
+  return bytes;
+}
+
+bool Dataset::has(RowFormat format) const {
+  return std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.format == format; });
+}
+
+bool Dataset::has_chat() const {
+  return has(RowFormat::messages) || has(RowFormat::sharegpt) || has(RowFormat::instruction) ||
+         first_preference_row() >= 0;
+}
+
+int64_t Dataset::first_preference_row() const {
+  for (const Part& part : parts_)
+    if (is_preference(part.format)) return part.first_row;
+  return -1;
+}
+
+std::string Dataset::where(int64_t row) const {
+  const Part& part = part_of(row);
+  return part.file.where(row - part.first_row);
+}
+
+std::string_view Dataset::bytes(int64_t row) const {
+  const Part& part = part_of(row);
+  return part.file.row(row - part.first_row);
+}
+
+uint64_t Dataset::fingerprint() const {
+  uint64_t hash = hash_bytes("");
+  for (const Part& part : parts_) hash = hash_bytes(std::to_string(part.file.fingerprint()), hash);
+  for (const MixtureSource& source : mixture_.sources()) {
+    hash = hash_bytes(std::to_string(source.rows) + ":" + std::to_string(source.weight.value_or(0)), hash);
+  }
+  return hash;
 }
 
 Result<Conversation> Dataset::conversation(int64_t row) const {
-  ASSIGN_OR_RETURN(Json value, parse_row(file_, row));
-  const Result<RowFormat> format = detect_row_format(value);
-  if (!format.ok()) return Error(format.error()).within(file_.where(row));
-  if (*format != format_) {
-    return bad_file("the row is of format '" + std::string(row_format_name(*format)) +
-                        "', the first row of '" + std::string(row_format_name(format_)) + "'",
-                    file_.where(row), "One file holds rows of one format.");
-  }
-  Result<Conversation> conversation = parse_conversation(std::move(value), format_);
-  if (!conversation.ok()) return std::move(conversation).error().within(file_.where(row));
+  const Part& part = part_of(row);
+  const int64_t index = row - part.first_row;
+  if (part.file.kind() == FileKind::text) return text_block(part.file, index);
+  ASSIGN_OR_RETURN(Json value, row_of_format(part.file, index, part.format, columns_));
+  Result<Conversation> conversation = parse_conversation(std::move(value), part.format);
+  if (!conversation.ok()) return std::move(conversation).error().within(part.file.where(index));
   return conversation;
 }
 
+Result<Preference> Dataset::preference(int64_t row) const {
+  const Part& part = part_of(row);
+  const int64_t index = row - part.first_row;
+  ASSIGN_OR_RETURN(Json value, row_of_format(part.file, index, part.format, columns_));
+  Result<Preference> preference = parse_preference(std::move(value), part.format);
+  if (!preference.ok()) return std::move(preference).error().within(part.file.where(index));
+  return preference;
+}
+
+Status check_trainable(const Dataset& dataset) {
+  const int64_t row = dataset.first_preference_row();
+  if (row < 0) return {};
+  return dataset.conversation(row).error();
+}
+
 Result<LoadedRow> load_row(const Dataset& dataset, int64_t row, const RowSettings& settings) {
-  ASSIGN_OR_RETURN(const Conversation conversation, dataset.conversation(row));
   LoadedRow loaded;
-  Result<RenderedExample> rendered = render_conversation(conversation, settings.render);
-  if (!rendered.ok()) return std::move(rendered).error().within(dataset.file().where(row));
+  ASSIGN_OR_RETURN(loaded.conversation, dataset.conversation(row));
+  Result<RenderedExample> rendered = render_conversation(loaded.conversation, settings.render);
+  if (!rendered.ok()) return std::move(rendered).error().within(dataset.where(row));
   loaded.rendered = std::move(*rendered);
   Result<TokenizedRow> tokens = tokenize_example(loaded.rendered, settings.tokens);
-  if (!tokens.ok()) return std::move(tokens).error().within(dataset.file().where(row));
+  if (!tokens.ok()) return std::move(tokens).error().within(dataset.where(row));
   loaded.tokens = std::move(*tokens);
   return loaded;
 }

@@ -37,7 +37,7 @@ std::string lower(std::string text) {
 TEST(Examples, HelpDeskAsksNewQuestionsOnFactsTaughtTenTimes) {
   const auto train = Dataset::open(kFolder + "train.jsonl");
   ASSERT_TRUE(train.ok()) << train.error().text();
-  ASSERT_EQ(train->format(), RowFormat::messages);
+  ASSERT_EQ(train->format(0), RowFormat::messages);
   EXPECT_TRUE(train->rows() >= 150 && train->rows() <= 400);
   std::set<std::string> questions;
   std::vector<std::string> answers;

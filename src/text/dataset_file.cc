@@ -13,7 +13,9 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kKindsHint =
     "Rows come as JSONL (one JSON object a line), as one JSON list of objects, as .csv or as .tsv with a "
     "header "
-    "line; each may be packed with gzip or zstd.";
+    "line, or as plain text in .txt or .md; each may be packed with gzip or zstd. Parquet: write it as "
+    "JSONL, "
+    "as in pandas.read_parquet(FILE).to_json(OUT, orient='records', lines=True).";
 
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -54,6 +56,7 @@ Result<FileKind> kind_of(std::string_view text, const std::string& path) {
     if (name.ends_with(packed)) name.remove_suffix(packed.size());
   if (name.ends_with(".csv")) return FileKind::csv;
   if (name.ends_with(".tsv")) return FileKind::tsv;
+  if (name.ends_with(".txt") || name.ends_with(".md")) return FileKind::text;
   const size_t at = skip_space(text, text_begin(text));
   if (at == text.size()) return bad_file("the file holds no row", path);
   if (text[at] == '[') return FileKind::json_array;
@@ -73,6 +76,8 @@ std::string_view file_kind_name(FileKind kind) {
       return "CSV";
     case FileKind::tsv:
       return "TSV";
+    case FileKind::text:
+      return "text";
   }
   CHECK(false, "unknown file kind");
 }
@@ -131,6 +136,9 @@ Result<DatasetFile> DatasetFile::index(DatasetFile file) {
     case FileKind::csv:
     case FileKind::tsv:
       RETURN_IF_ERROR(file.index_records());
+      break;
+    case FileKind::text:
+      RETURN_IF_ERROR(file.index_blocks());
       break;
   }
   if (file.begins_.empty()) return bad_file("the file holds no row", file.path_);
@@ -221,6 +229,26 @@ Status DatasetFile::index_records() {
   return {};
 }
 
+Status DatasetFile::index_blocks() {
+  const std::string_view all = text();
+  end_ = all.size();
+  for (size_t at = text_begin(all); at < all.size();) {
+    begins_.push_back(at);
+    size_t end = std::min(at + static_cast<size_t>(kTextBlockBytes), all.size());
+    if (end < all.size()) {
+      const size_t line = all.rfind('\n', end - 1);
+      if (line != std::string_view::npos && line >= at) {
+        end = line + 1;
+      } else {
+        const size_t full = end;
+        while (end > full - 3 && (static_cast<unsigned char>(all[end]) & 0xc0) == 0x80) --end;
+      }
+    }
+    at = end;
+  }
+  return {};
+}
+
 std::string_view DatasetFile::row(int64_t index) const {
   CHECK(index >= 0 && index < rows());
   const size_t at = static_cast<size_t>(index);
@@ -234,7 +262,8 @@ std::string_view DatasetFile::row(int64_t index) const {
       return trim_right(row);
     case FileKind::csv:
     case FileKind::tsv:
-      return row;  // next_field() stops at the end of the record; trailing tabs are empty fields
+    case FileKind::text:
+      return row;  // of records, next_field() stops at the end of the record; trailing tabs are empty fields
   }
   CHECK(false, "unknown file kind");
 }

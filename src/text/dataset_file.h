@@ -1,7 +1,8 @@
 // A file of rows on disk, addressed by row number: JSONL, a JSON array of objects, CSV or TSV with a header
-// line, each also compressed with gzip or zstd. The file is mapped; opening it scans it once for where rows
-// begin and keeps 8 bytes a row, so memory does not grow with the length of rows. Never parses a row's JSON.
-// Immutable after open: any number of threads may read.
+// line, or plain text (a document whose rows are blocks of whole lines), each also compressed with gzip or
+// zstd. The file is mapped; opening it scans it once for where rows begin and keeps 8 bytes a row, so memory
+// does not grow with the length of rows. Never parses a row's JSON. Immutable after open: any number of
+// threads may read.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,20 @@
 
 namespace tenon {
 
-enum class FileKind { jsonl, json_array, csv, tsv };
+enum class FileKind { jsonl, json_array, csv, tsv, text };
 
 std::string_view file_kind_name(FileKind kind);
 
 class DatasetFile {
  public:
-  // The kind is told by the name's ending (.csv, .tsv) or else by the first character. A compressed file
-  // (told by its first bytes) is unpacked once into a file without a name in $TMPDIR (or /tmp), gone when
-  // this object is. Errors: not_found, io, bad_file (no rows, a list that is not closed, damaged
-  // compression), unsupported (a file of another kind).
+  // A row of a text file has at most this many bytes: it ends with the last line that ends within them or,
+  // where a line is longer, with the last whole character.
+  static constexpr int64_t kTextBlockBytes = 2048;
+
+  // The kind is told by the name's ending (.csv, .tsv, .txt, .md) or else by the first character. A
+  // compressed file (told by its first bytes) is unpacked once into a file without a name in $TMPDIR (or
+  // /tmp), gone when this object is. Errors: not_found, io, bad_file (no rows, a list that is not closed,
+  // damaged compression), unsupported (a file of another kind).
   static Result<DatasetFile> open(const std::string& path);
 
   // The same over bytes in memory; `name` is what errors call them and tells the kind as a path would.
@@ -35,7 +40,8 @@ class DatasetFile {
   int64_t rows() const { return static_cast<int64_t>(begins_.size()); }
   int64_t size_bytes() const { return static_cast<int64_t>(text().size()); }
 
-  // The bytes of one row, without what separates it from the next: a JSON value, or one CSV record.
+  // The bytes of one row, without what separates it from the next: a JSON value, or one CSV record,
+  // or a block of text.
   std::string_view row(int64_t index) const;
 
   // "path:line" of byte `offset` of the row, the line counted from 1. Reads the file up to there: for errors.
@@ -54,6 +60,7 @@ class DatasetFile {
   Status index_lines();
   Status index_array();
   Status index_records();
+  Status index_blocks();
 
   std::string path_;
   std::optional<MappedFile> map_;

@@ -8,16 +8,49 @@
 #include <numeric>
 #include <utility>
 
+#include "base/hash.h"
+#include "text/overlap.h"
+#include "text/row_checks.h"
+
 namespace tenon {
 namespace {
 
-constexpr size_t kExamples = 3;
+constexpr size_t kSeenExamples = 5;
 
 // What one thread found, and the first row that could not be read.
 struct Tally {
   DataReport report;
+  std::vector<uint64_t> digests;  // of the words of each row
+  int64_t first_trouble_row = -1;
+  EvalOverlap::Found found;
   std::optional<Error> error;
 };
+
+struct Scan {
+  const Dataset& dataset;
+  const StreamSettings& settings;
+  const ReportOptions& options;
+  const EvalOverlap& eval;
+  std::vector<int64_t> sample;  // rows to read; empty: all
+};
+
+void check_words(int64_t row, const LoadedRow& loaded, const Scan& scan, Tally& tally) {
+  const RowTrouble trouble = check_row(loaded.conversation);
+  DataReport& report = tally.report;
+  report.empty_answers += trouble.empty_answer;
+  report.roles_out_of_order += trouble.roles;
+  report.carriage_returns += trouble.carriage_return;
+  report.byte_order_marks += trouble.byte_order_mark;
+  report.mojibake += trouble.mojibake;
+  report.replacements += trouble.replacement;
+  report.controls += trouble.control;
+  if (tally.first_trouble_row < 0 && (trouble.empty_answer || trouble.roles || trouble.encoding())) {
+    tally.first_trouble_row = row;
+  }
+  const std::string words = words_of(loaded.conversation);
+  tally.digests.push_back(hash_bytes(words));
+  if (scan.eval.rows() > 0) scan.eval.look(words, row, tally.found);
+}
 
 // Trained spans whose last trained token is an ordinary one: such an answer does not teach where to stop.
 int64_t spans_without_end(const TokenizedExample& example, const Tokenizer& tokenizer) {
@@ -38,7 +71,8 @@ void count_special(const TokenizedExample& example, const SpecialTokens& special
   }
 }
 
-void count_row(int64_t row, LoadedRow loaded, const Tokenizer& tokenizer, DataReport& report) {
+void count_row(int64_t row, LoadedRow loaded, const Scan& scan, DataReport& report) {
+  const Tokenizer& tokenizer = *scan.settings.rows.tokens.tokenizer;
   const TokenizedRow& tokens = loaded.tokens;
   ++report.scanned_rows;
   ++report.length_histogram[std::min<size_t>(std::bit_width(static_cast<uint64_t>(tokens.full_tokens)),
@@ -65,18 +99,35 @@ void count_row(int64_t row, LoadedRow loaded, const Tokenizer& tokenizer, DataRe
   report.reasonings += rendered.reasonings;
   report.reasonings_rendered += rendered.reasonings_rendered;
   ++report.mask_sources[static_cast<size_t>(rendered.mask)];
-  if (report.examples.size() < kExamples) {
-    report.examples.push_back({row, {}, std::move(loaded.rendered), tokens.full_tokens, trained});
+  if (std::ssize(report.examples) < scan.options.examples) {
+    report.examples.push_back(
+        {row, {}, std::move(loaded.rendered), tokens.trained, tokens.full_tokens, trained});
   }
 }
 
-void merge(DataReport& into, DataReport from) {
-  for (int64_t DataReport::*count :
-       {&DataReport::part_rows, &DataReport::scanned_rows, &DataReport::usable, &DataReport::cut,
-        &DataReport::skipped, &DataReport::untrainable, &DataReport::tokens, &DataReport::trained_tokens,
-        &DataReport::end_tokens_trained, &DataReport::answers, &DataReport::answers_rewritten,
-        &DataReport::answers_without_end, &DataReport::prompt_differs, &DataReport::reasonings,
-        &DataReport::reasonings_rendered}) {
+void merge(DataReport& into, DataReport from, int64_t examples) {
+  for (int64_t DataReport::*count : {&DataReport::part_rows,
+                                     &DataReport::scanned_rows,
+                                     &DataReport::usable,
+                                     &DataReport::cut,
+                                     &DataReport::skipped,
+                                     &DataReport::untrainable,
+                                     &DataReport::tokens,
+                                     &DataReport::trained_tokens,
+                                     &DataReport::end_tokens_trained,
+                                     &DataReport::answers,
+                                     &DataReport::answers_rewritten,
+                                     &DataReport::answers_without_end,
+                                     &DataReport::prompt_differs,
+                                     &DataReport::reasonings,
+                                     &DataReport::reasonings_rendered,
+                                     &DataReport::empty_answers,
+                                     &DataReport::roles_out_of_order,
+                                     &DataReport::carriage_returns,
+                                     &DataReport::byte_order_marks,
+                                     &DataReport::mojibake,
+                                     &DataReport::replacements,
+                                     &DataReport::controls}) {
     into.*count += from.*count;
   }
   const auto add = [](auto& to, const auto& more) {
@@ -90,20 +141,50 @@ void merge(DataReport& into, DataReport from) {
     into.longest_row = from.longest_row;
   }
   for (ReportExample& example : from.examples)
-    if (into.examples.size() < kExamples) into.examples.push_back(std::move(example));
+    if (std::ssize(into.examples) < examples) into.examples.push_back(std::move(example));
 }
 
-void tally_rows(const Dataset& dataset, const StreamSettings& settings, const std::vector<int64_t>& sample,
-                Range range, Tally& tally) {
+void tally_rows(const Scan& scan, Range range, Tally& tally) {
   for (int64_t i = range.begin; i < range.end; ++i) {
-    const int64_t row = sample.empty() ? i : sample[static_cast<size_t>(i)];
-    if (!in_data_part(settings, row)) continue;
-    Result<LoadedRow> loaded = load_row(dataset, row, settings.rows);
+    const int64_t row = scan.sample.empty() ? i : scan.sample[static_cast<size_t>(i)];
+    if (!in_data_part(scan.settings, row)) continue;
+    Result<LoadedRow> loaded = load_row(scan.dataset, row, scan.settings.rows);
     if (!loaded.ok()) {
       tally.error = std::move(loaded).error();
       return;
     }
-    count_row(row, std::move(*loaded), *settings.rows.tokens.tokenizer, tally.report);
+    check_words(row, *loaded, scan, tally);
+    count_row(row, std::move(*loaded), scan, tally.report);
+  }
+}
+
+Result<EvalOverlap> read_eval(const Dataset* eval) {
+  EvalOverlap overlap;
+  for (int64_t row = 0; eval && row < eval->rows(); ++row) {
+    ASSIGN_OR_RETURN(const Conversation conversation, eval->conversation(row));
+    overlap.add(words_of(conversation));
+  }
+  return overlap;
+}
+
+int64_t count_duplicates(std::vector<Tally>& tallies) {
+  std::vector<uint64_t> digests;
+  for (Tally& tally : tallies) digests.insert(digests.end(), tally.digests.begin(), tally.digests.end());
+  std::sort(digests.begin(), digests.end());
+  return digests.end() - std::unique(digests.begin(), digests.end());
+}
+
+void add_seen_rows(const Scan& scan, std::vector<Tally>& tallies, DataReport& report) {
+  if (!scan.options.eval) return;
+  EvalOverlap::Found found;
+  for (const Tally& tally : tallies) EvalOverlap::merge(found, tally.found);
+  report.eval_rows = scan.eval.rows();
+  for (size_t row = 0; row < found.seen.size(); ++row) {
+    const EvalOverlap::Seen& seen = found.seen[row];
+    if (seen.train_row < 0) continue;
+    if (++report.eval_rows_seen > static_cast<int64_t>(kSeenExamples)) continue;
+    report.seen_rows.push_back({scan.options.eval->where(static_cast<int64_t>(row)),
+                                scan.dataset.where(seen.train_row), seen.share});
   }
 }
 
@@ -152,6 +233,22 @@ std::string warnings_text(const DataReport& report) {
   warn(report.prompt_differs,
        "rows whose prompt a server would end in another way than the training text does");
   warn(report.reasonings - report.reasonings_rendered, "messages whose reasoning the template drops");
+  warn(report.empty_answers, "rows have an answer without words");
+  warn(report.roles_out_of_order,
+       "rows whose messages do not take turns as in a chat that ends with an answer");
+  warn(report.mojibake, "rows hold text that was decoded wrongly, such as \"Ã©\" for \"é\"");
+  warn(report.replacements, "rows hold U+FFFD: characters were lost earlier");
+  warn(report.byte_order_marks, "rows hold a byte order mark");
+  warn(report.carriage_returns, "rows end lines with a carriage return");
+  warn(report.controls, "rows hold control characters");
+  if (!report.first_trouble_where.empty())
+    out += fmt::format("    the first such row: {}\n", report.first_trouble_where);
+  warn(report.duplicates, "rows have the words of an earlier row");
+  warn(report.eval_rows_seen,
+       fmt::format("of {} evaluation rows stand in the training data", report.eval_rows));
+  for (const SeenRow& seen : report.seen_rows) {
+    out += fmt::format("    {} in {} ({:.0f} %)\n", seen.eval_where, seen.train_where, 100 * seen.share);
+  }
   warn(report.begin_tokens[2], "rows begin with more than one begin-of-sequence token");
   return out;
 }
@@ -160,7 +257,7 @@ std::string example_text(const ReportExample& example, const TrainedMarks& marks
   const std::string_view text = example.rendered.text;
   std::string marked;
   size_t at = 0;
-  for (const TextSpan& span : example.rendered.trained) {
+  for (const TextSpan& span : example.trained) {
     const auto begin = static_cast<size_t>(span.begin);
     const auto end = static_cast<size_t>(span.end);
     marked += fmt::format("{}{}{}{}", text.substr(at, begin - at), marks.begin,
@@ -176,16 +273,24 @@ std::string example_text(const ReportExample& example, const TrainedMarks& marks
 
 Result<DataReport> report_dataset(const Dataset& dataset, const StreamSettings& settings, int64_t max_rows,
                                   ThreadPool* threads) {
+  return report_dataset(dataset, settings, ReportOptions{.max_rows = max_rows}, threads);
+}
+
+Result<DataReport> report_dataset(const Dataset& dataset, const StreamSettings& settings,
+                                  const ReportOptions& options, ThreadPool* threads) {
+  RETURN_IF_ERROR(check_trainable(dataset));
   const int64_t rows = dataset.rows();
   int64_t part_rows = 0;
   for (int64_t row = 0; row < rows; ++row) part_rows += in_data_part(settings, row);
-  const std::vector<int64_t> sample = choose_sample(rows, part_rows, settings, max_rows);
-  const int64_t count = sample.empty() ? rows : static_cast<int64_t>(sample.size());
+  ASSIGN_OR_RETURN(const EvalOverlap eval, read_eval(options.eval));
+  const Scan scan{dataset, settings, options, eval,
+                  choose_sample(rows, part_rows, settings, options.max_rows)};
+  const int64_t count = scan.sample.empty() ? rows : std::ssize(scan.sample);
 
   std::vector<Tally> tallies(threads ? static_cast<size_t>(threads->size()) : 1);
   const auto work = [&](int thread) {
-    const Range range = split_range(count, static_cast<int>(tallies.size()), thread);
-    tally_rows(dataset, settings, sample, range, tallies[static_cast<size_t>(thread)]);
+    tally_rows(scan, split_range(count, static_cast<int>(tallies.size()), thread),
+               tallies[static_cast<size_t>(thread)]);
   };
   if (threads) {
     threads->run(work);
@@ -194,18 +299,26 @@ Result<DataReport> report_dataset(const Dataset& dataset, const StreamSettings& 
   }
 
   DataReport report;
-  report.path = dataset.file().path();
-  report.kind = dataset.file().kind();
-  report.format = dataset.format();
+  report.path = dataset.name();
+  report.kind = dataset.file(0).kind();
+  report.format = dataset.format(0);
   report.rows = rows;
   report.part_rows = part_rows;
   report.max_tokens = settings.rows.tokens.max_tokens;
+  if (dataset.mixture().weighted()) {
+    report.sources = dataset.mixture().sources();
+    report.source_names = dataset.source_names();
+  }
+  report.duplicates = count_duplicates(tallies);
+  add_seen_rows(scan, tallies, report);
   for (Tally& tally : tallies) {
     if (tally.error) return std::move(*tally.error);
-    merge(report, std::move(tally.report));
+    if (report.first_trouble_where.empty() && tally.first_trouble_row >= 0)
+      report.first_trouble_where = dataset.where(tally.first_trouble_row);
+    merge(report, std::move(tally.report), options.examples);
   }
-  if (report.longest_row >= 0) report.longest_where = dataset.file().where(report.longest_row);
-  for (ReportExample& example : report.examples) example.where = dataset.file().where(example.row);
+  if (report.longest_row >= 0) report.longest_where = dataset.where(report.longest_row);
+  for (ReportExample& example : report.examples) example.where = dataset.where(example.row);
   if (report.usable == 0) {
     return bad_file(
         fmt::format("none of {} rows has a token to train on ({} too long, {} without an answer inside "
@@ -224,6 +337,10 @@ std::string report_text(const DataReport& report, const TrainedMarks& marks) {
       "  usable {} rows, {} tokens, {} trained ({}); longest {} tokens at {}; limit {} tokens\n",
       report.usable, report.tokens, report.trained_tokens, percent(report.trained_tokens, report.tokens),
       report.longest_tokens, report.longest_where, report.max_tokens);
+  for (size_t i = 0; i < report.sources.size(); ++i) {
+    out += fmt::format("  {}: {} rows, {} an epoch (weight {})\n", report.source_names[i],
+                       report.sources[i].rows, report.sources[i].epoch_rows, *report.sources[i].weight);
+  }
   for (size_t m = 0; m < report.mask_sources.size(); ++m) {
     if (report.mask_sources[m] == 0) continue;
     out += fmt::format("  {} rows: trained text known by {}\n", report.mask_sources[m],

@@ -1,5 +1,5 @@
 // What a run is about to be trained on, said before it starts: one pass over the rows (all, or a sample) that
-// counts what will become of them. Keeps counts and three examples; memory does not grow with the rows.
+// counts what will become of them, and what is suspicious in them.
 #pragma once
 
 #include <array>
@@ -18,8 +18,15 @@ struct ReportExample {
   int64_t row = 0;
   std::string where;  // "path:line"
   RenderedExample rendered;
+  std::vector<TextSpan> trained;  // see TokenizedRow
   int64_t tokens = 0;
   int64_t trained_tokens = 0;
+};
+
+// An evaluation row that training holds, nearly or word for word (see EvalOverlap).
+struct SeenRow {
+  std::string eval_where, train_where;  // "path:line"
+  double share = 0;
 };
 
 struct DataReport {
@@ -52,12 +59,39 @@ struct DataReport {
   int64_t reasonings = 0;           // messages with reasoning
   int64_t reasonings_rendered = 0;
   std::array<int64_t, 4> mask_sources{};  // usable rows, by MaskSource
-  std::vector<ReportExample> examples;    // the first three usable rows
+  std::vector<ReportExample> examples;    // the first usable rows
+
+  // Of the scanned rows, see RowTrouble.
+  int64_t duplicates = 0;  // rows with the words of an earlier one
+  int64_t empty_answers = 0;
+  int64_t roles_out_of_order = 0;
+  int64_t carriage_returns = 0;
+  int64_t byte_order_marks = 0;
+  int64_t mojibake = 0;
+  int64_t replacements = 0;
+  int64_t controls = 0;
+  std::string first_trouble_where;  // the first row with one of these but duplicates; empty: none
+
+  std::vector<MixtureSource> sources;  // where they are mixed by weight
+  std::vector<std::string> source_names;
+
+  int64_t eval_rows = 0;           // compared with; 0: none
+  int64_t eval_rows_seen = 0;      // of those, in training
+  std::vector<SeenRow> seen_rows;  // the first of them
 };
 
-// Reads the rows of settings.part: all of them where there are at most `max_rows`, else the first max_rows in
-// the order of the first epoch. Errors: those of load_row, of the first row that has one; bad_file where none
-// of the rows has a token to train on.
+struct ReportOptions {
+  int64_t max_rows = DataStream::kNoLimit;
+  int64_t examples = 3;
+  const Dataset* eval = nullptr;  // to look for in the scanned rows; may be null
+};
+
+// Reads the rows of settings.part: all of them where there are at most `max_rows`, else max_rows chosen by
+// the seed. Each row counts once, whatever its weight. Besides the counts, 8 bytes a scanned row are kept to
+// find duplicates. Errors: those of load_row, of the first row that has one; bad_file where none of the rows
+// has a token to train on.
+Result<DataReport> report_dataset(const Dataset& dataset, const StreamSettings& settings,
+                                  const ReportOptions& options, ThreadPool* threads = nullptr);
 Result<DataReport> report_dataset(const Dataset& dataset, const StreamSettings& settings,
                                   int64_t max_rows = DataStream::kNoLimit, ThreadPool* threads = nullptr);
 

@@ -11,7 +11,7 @@ bool in_data_part(const StreamSettings& settings, int64_t row) {
 }
 
 DataStream::DataStream(const Dataset& dataset, const StreamSettings& settings)
-    : dataset_(&dataset), settings_(settings), order_(settings.seed, 0, dataset.rows()) {}
+    : dataset_(&dataset), settings_(settings), order_(settings.seed, 0, dataset.mixture().epoch_rows()) {}
 
 Result<DataStream> DataStream::open(const Dataset& dataset, const StreamSettings& settings) {
   const TokenSettings& tokens = settings.rows.tokens;
@@ -26,26 +26,27 @@ Result<DataStream> DataStream::open(const Dataset& dataset, const StreamSettings
   if (!(settings.eval_fraction >= 0.0 && settings.eval_fraction < 1.0)) {
     return bad_argument("the share of rows for evaluation must be at least 0 and below 1", "eval fraction");
   }
+  RETURN_IF_ERROR(check_trainable(dataset));
   DataStream stream(dataset, settings);
   for (int64_t row = 0; row < dataset.rows(); ++row)
     if (in_data_part(settings, row)) return stream;
-  return bad_argument("no row of the data set falls into this part", dataset.file().path(),
+  return bad_argument("no row of the data set falls into this part", dataset.name(),
                       "Change the evaluation share, or give more rows.");
 }
 
 void DataStream::begin_epoch(int64_t epoch) {
   state_ = {epoch, 0};
-  order_ = Permutation(settings_.seed, static_cast<uint64_t>(epoch), dataset_->rows());
+  order_ = Permutation(settings_.seed, static_cast<uint64_t>(epoch), epoch_rows());
   epoch_has_row_ = false;
   epoch_seen_whole_ = true;
 }
 
 Status DataStream::seek(DataState state) {
-  if (state.epoch < 0 || state.cursor < 0 || state.cursor > dataset_->rows()) {
+  if (state.epoch < 0 || state.cursor < 0 || state.cursor > epoch_rows()) {
     return bad_argument("position " + std::to_string(state.cursor) + " of epoch " +
                             std::to_string(state.epoch) + " is not in a data set of " +
-                            std::to_string(dataset_->rows()) + " rows",
-                        dataset_->file().path(), "The data changed since the position was saved.");
+                            std::to_string(epoch_rows()) + " rows an epoch",
+                        dataset_->name(), "The data changed since the position was saved.");
   }
   begin_epoch(state.epoch);
   state_ = state;
@@ -56,8 +57,9 @@ Status DataStream::seek(DataState state) {
 
 Status DataStream::find_pending() {
   if (pending_) return {};
-  for (int64_t cursor = state_.cursor; cursor < dataset_->rows(); ++cursor) {
-    const int64_t row = settings_.shuffle ? order_(cursor) : cursor;
+  for (int64_t cursor = state_.cursor; cursor < epoch_rows(); ++cursor) {
+    const int64_t slot = settings_.shuffle ? order_(cursor) : cursor;
+    const int64_t row = dataset_->mixture().row(settings_.seed, state_.epoch, slot, settings_.shuffle);
     if (!in_data_part(settings_, row)) continue;
     ASSIGN_OR_RETURN(LoadedRow loaded, load_row(*dataset_, row, settings_.rows));
     TokenizedRow& tokens = loaded.tokens;
@@ -71,7 +73,7 @@ Status DataStream::find_pending() {
     }
     state_.cursor = cursor + 1;
   }
-  state_.cursor = dataset_->rows();
+  state_.cursor = epoch_rows();
   return {};
 }
 
@@ -84,7 +86,7 @@ Result<MicroBatch> DataStream::next(int64_t row_limit) {
       return bad_file("no row has a token to train on (" + std::to_string(counts_.skipped) + " too long, " +
                           std::to_string(counts_.untrainable) + " without an answer inside the limit of " +
                           std::to_string(settings_.rows.tokens.max_tokens) + " tokens)",
-                      dataset_->file().path(), "Raise the limit of tokens, or look at the rendered rows.");
+                      dataset_->name(), "Raise the limit of tokens, or look at the rendered rows.");
     }
     begin_epoch(state_.epoch + 1);
     RETURN_IF_ERROR(find_pending());

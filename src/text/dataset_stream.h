@@ -1,5 +1,6 @@
-// Micro-batches from a data set, without end, in an order that is a pure function of (seed, epoch, row
-// count): a position is two counters, and a stream set to a saved position gives the same batches as the one
+// Micro-batches from a data set, without end, in an order that is a pure function of (seed, epoch, row counts
+// and weights): slot s of the epoch's order is Permutation(seed, epoch)(s), and Mixture says which row is in
+// a slot. A position is two counters, and a stream set to a saved position gives the same batches as the one
 // that went on. Rows are tokenised when they are needed; memory is one batch and one row. Not thread-safe per
 // object; the data set, tokenizer and template must outlive it.
 #pragma once
@@ -30,7 +31,7 @@ struct StreamSettings {
 bool in_data_part(const StreamSettings& settings, int64_t row);
 
 // A position: all that a resumed run needs. `cursor` counts positions in the order of the whole data set,
-// rows of the other part and unusable rows included.
+// rows of the other part and unusable rows included (see Mixture: an epoch may hold a row twice).
 struct DataState {
   int64_t epoch = 0;
   int64_t cursor = 0;
@@ -77,6 +78,7 @@ class DataStream {
   // The first usable row from state_.cursor on, kept in pending_; none where the epoch ends first.
   Status find_pending();
   void begin_epoch(int64_t epoch);
+  int64_t epoch_rows() const { return dataset_->mixture().epoch_rows(); }
 
   const Dataset* dataset_;
   StreamSettings settings_;

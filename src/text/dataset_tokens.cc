@@ -59,6 +59,7 @@ void complete_plain(std::vector<TokenSpan>& tokens, std::vector<char>& flags, co
     flags.erase(flags.begin());
   }
   const int64_t size = static_cast<int64_t>(rendered.text.size());
+  if (rendered.continues) return;
   const bool end_trained = !rendered.trained.empty() && rendered.trained.back().end == size;
   if (!special.eos.empty() && (tokens.empty() || !is_end_token(special, tokens.back().id))) {
     tokens.push_back({special.eos.front(), size, size});
@@ -67,6 +68,20 @@ void complete_plain(std::vector<TokenSpan>& tokens, std::vector<char>& flags, co
   if (!tokens.empty() && is_end_token(special, tokens.back().id) && tokens.back().begin == size) {
     flags.back() = end_trained;
   }
+}
+
+// The bytes of the tokens that count: nothing predicts the first one.
+std::vector<TextSpan> trained_bytes(const std::vector<TokenSpan>& tokens, const std::vector<char>& flags) {
+  std::vector<TextSpan> spans;
+  for (size_t t = 1; t < tokens.size(); ++t) {
+    if (!flags[t] || tokens[t].begin == tokens[t].end) continue;
+    if (!spans.empty() && spans.back().end >= tokens[t].begin) {
+      spans.back().end = tokens[t].end;
+    } else {
+      spans.push_back({tokens[t].begin, tokens[t].end});
+    }
+  }
+  return spans;
 }
 
 }  // namespace
@@ -103,6 +118,7 @@ Result<TokenizedRow> tokenize_example(const RenderedExample& rendered, const Tok
     if (row.skipped) return row;
     tokens.resize(static_cast<size_t>(settings.max_tokens));
   }
+  row.trained = trained_bytes(tokens, flags);
   row.example.ids.reserve(tokens.size());
   row.example.labels.reserve(tokens.size());
   for (size_t t = 0; t < tokens.size(); ++t) {

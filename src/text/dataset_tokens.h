@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "text/conversation_render.h"
@@ -25,7 +26,9 @@ struct TokenSettings {
 
 struct TokenizedRow {
   TokenizedExample example;  // empty where skipped
-  int64_t full_tokens = 0;   // before cutting
+  // The bytes of the rendered text that the trained tokens stand for, neighbours joined.
+  std::vector<TextSpan> trained;
+  int64_t full_tokens = 0;  // before cutting
   bool cut = false;
   bool skipped = false;
 };
@@ -38,8 +41,8 @@ struct TokenizedRow {
 // added. In an answer, nothing after a token that ends a generation is trained on, nor white space after its
 // last special token (the newline some templates write after the end-of-turn token): no server ever asks for
 // it. Plain text gets what the tokenizer adds, and the end-of-sequence token at its end if it has one and the
-// text does not end in it; that token is trained on if the last byte is. A text that spells the begin token
-// gets no second one.
+// text does not end in it or go on in the next row; that token is trained on if the last byte is. A text that
+// spells the begin token gets no second one.
 //
 // A cut example keeps its first max_tokens tokens; nothing is put in place of the lost end.
 // Error: bad_argument (too long and TooLong::error).

@@ -68,6 +68,18 @@ TEST(Tokens, ChatTextGetsNoTokenThatTheTemplateDidNotWrite) {
   EXPECT_EQ(row.labels, (Ints{kNo, kNo, kNo, kNo, kNo, kNo, 103, 102, 4, kNo}));
 }
 
+// What a report marks is what is trained on: not the newline after the end-of-turn token, not the first
+// token.
+TEST(Tokens, TrainedBytesAreThoseOfTheTrainedTokens) {
+  const auto chat = tokenize_example(
+      example("<|im_start|>user\n\nok a<|im_end|>\n", {"ok a<|im_end|>\n"}, MaskSource::prefixes),
+      limit(bytes()));
+  ASSERT_TRUE(chat.ok());
+  EXPECT_EQ(chat->trained, (std::vector<TextSpan>{{18, 32}}));
+  const auto text = tokenize_example(example("Hi a", {"Hi a"}, MaskSource::whole_text), limit(bytes()));
+  EXPECT_EQ(text->trained, (std::vector<TextSpan>{{1, 4}}));
+}
+
 TEST(Tokens, WhitespaceInsideAnAnswerStaysTrained) {
   const auto row = tokens(
       example("q\nok<|im_end|>\n\na<|im_end|>\n", {"ok<|im_end|>\n\na<|im_end|>\n"}, MaskSource::prefixes),

@@ -12,10 +12,13 @@
 namespace tenon {
 namespace {
 
+// A character of the result. `added` counts characters of the source as the crate
+// unicode-normalization-alignments does, by which tokenizers tells where a character comes from: 0 takes the
+// place of the next one of the source, 1 of none, -n of n + 1 of them.
 struct Placed {
   uint32_t value = 0;
   int combining = 0;  // canonical combining class
-  Origin origin;
+  int added = 0;
 };
 
 int combining_class(uint32_t value) {
@@ -76,19 +79,15 @@ class ComposeTable {
   std::vector<bool> unstable_;
 };
 
-// Canonical order. Origins stay in the order of the text, as in tokenizers, so that spans never go back.
+// Canonical order.
 void sort_marks(std::vector<Placed>& chars) {
-  std::vector<Origin> origins;
   for (auto begin = chars.begin(); begin != chars.end();) {
     if (begin->combining == 0) {
       ++begin;
       continue;
     }
     const auto end = std::find_if(begin, chars.end(), [](const Placed& c) { return c.combining == 0; });
-    origins.clear();
-    for (auto c = begin; c != end; ++c) origins.push_back(c->origin);
     std::stable_sort(begin, end, [](const Placed& a, const Placed& b) { return a.combining < b.combining; });
-    for (auto c = begin; c != end; ++c) c->origin = origins[static_cast<size_t>(c - begin)];
     begin = end;
   }
 }
@@ -104,6 +103,7 @@ void compose(std::vector<Placed>& chars) {
       if (adjacent || chars[kept - 1].combining < c.combining) {
         if (const uint32_t whole = compose_pair(chars[starter].value, c.value)) {
           chars[starter].value = whole;
+          chars[starter].added += c.added - 1;
           continue;
         }
       }
@@ -112,6 +112,21 @@ void compose(std::vector<Placed>& chars) {
     chars[kept++] = c;
   }
   chars.resize(kept);
+}
+
+// Of the characters of category C: tokenizers keeps unassigned ones and format characters newer than
+// Unicode 8.
+bool is_dropped_by_bert(uint32_t value) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(value))) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CO:
+      return true;
+    case UTF8PROC_CATEGORY_CF:
+      return !(value == 0x890 || value == 0x891 || value == 0x8e2 || value == 0x110cd ||
+               (value >= 0x13430 && value <= 0x1343f));
+    default:
+      return false;
+  }
 }
 
 class FormWriter {
@@ -152,19 +167,34 @@ class FormWriter {
     const char* stop = text_.bytes.data() + end;
     for (size_t at = begin; at < end;) {
       const Char c = decode_char(text_.bytes.data() + at, stop);
-      const Origin origin = out_.at(at);
       at += static_cast<size_t>(c.bytes);
       std::array<utf8proc_int32_t, 32> parts;
       const int n = c.valid() ? decompose(c.value, form_.compatibility, parts.data(), 32) : 0;
-      if (n == 0) chars_.push_back({c.value, 0, origin});
+      if (n == 0) chars_.push_back({c.value, 0, 0});
       for (int i = 0; i < n; ++i) {
         const auto value = static_cast<uint32_t>(parts[static_cast<size_t>(i)]);
-        chars_.push_back({value, combining_class(value), origin});
+        chars_.push_back({value, combining_class(value), i > 0 ? 1 : 0});
       }
     }
     sort_marks(chars_);
     if (form_.compose) compose(chars_);
-    for (const Placed& c : chars_) out_.put_char(c.value, c.origin);
+    put_chars(begin, end);
+  }
+
+  // A character that is added stands for the one before it.
+  void put_chars(size_t begin, size_t end) {
+    const char* stop = text_.bytes.data() + end;
+    size_t at = begin;
+    for (const Placed& c : chars_) {
+      if (c.added > 0) {
+        out_.put_char(c.value, at > 0 ? out_.at(at - 1) : out_.before_all());
+        continue;
+      }
+      out_.put_char(c.value, out_.at(at));
+      for (int taken = c.added; taken <= 0 && at < end; ++taken) {
+        at += static_cast<size_t>(decode_char(text_.bytes.data() + at, stop).bytes);
+      }
+    }
   }
 
   const NormaliseForm& form_;
@@ -234,7 +264,9 @@ AlignedText normalise_bert(const NormaliseBert& step, const TextView& text, bool
     const uint32_t v = c.value;
     if (step.clean_text) {
       const bool is_break = v == '\t' || v == '\n' || v == '\r';
-      if (v == 0 || v == 0xfffd || (!is_break && classes.of(v) & kOther)) continue;
+      if (v == 0 || v == 0xfffd || (!is_break && classes.of(v) & kOther && is_dropped_by_bert(v))) {
+        continue;
+      }
       if (classes.of(v) & kSpace) {
         out.put(" ", out.at(at));
         continue;

@@ -10,6 +10,8 @@ namespace tenon {
 namespace {
 
 constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+// SentencePiece takes such a piece as unused where bytes have pieces of their own.
+constexpr std::string_view kNul("\0", 1);
 
 // Symbols of BPE: normal pieces, and characters that occur inside them only.
 int32_t symbol(std::string_view text, const Vocabulary& vocabulary, const std::vector<bool>& normal,
@@ -129,6 +131,10 @@ Status build_sentencepiece(const SentencePieceModel& model, TokenizerParts& part
   for (const SentencePiece& piece : model.pieces) text_bytes += piece.text.size();
   parts.vocabulary.reserve(count, text_bytes);
   for (size_t i = 0; i < count; ++i) {
+    if (model.byte_fallback && model.pieces[i].text == kNul) {
+      parts.vocabulary.add_unfindable(kNul, static_cast<int32_t>(i));
+      continue;
+    }
     // Of two pieces with the same text the first one counts.
     const bool seen = parts.vocabulary.find(model.pieces[i].text) >= 0;
     const int32_t first = seen ? parts.vocabulary.find(model.pieces[i].text) : -1;

@@ -95,4 +95,9 @@ Origin Rewriter::at(size_t at) const {
   return origin_at(from_, at);
 }
 
+Origin Rewriter::before_all() const {
+  const int64_t begin = at(0).begin;
+  return {begin, begin};
+}
+
 }  // namespace tenon

@@ -59,6 +59,8 @@ class Rewriter {
   void put_char(uint32_t value, Origin origin);
   // The origin of the character of the source at `at`; an empty origin where not tracked.
   Origin at(size_t at) const;
+  // The empty origin where the source begins.
+  Origin before_all() const;
 
   AlignedText take() { return std::move(out_); }
 

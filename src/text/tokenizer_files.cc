@@ -58,7 +58,7 @@ Result<Parts> read_vocab_parts(const std::string& path) {
 
 // The file of a model folder that holds the tokenizer, best first.
 Result<std::string> find_in_folder(const std::string& folder) {
-  constexpr std::array kNames = {"tokenizer.json", "tokenizer.model", "spiece.model",
+  constexpr std::array kNames = {"tokenizer.json", "tokenizer.model", "tokenizer.model.v3", "spiece.model",
                                  "tekken.json",    "tiktoken.model",  "vocab.json"};
   for (const char* name : kNames) {
     const std::string path = join_path(folder, name);
@@ -74,12 +74,21 @@ Result<std::string> find_in_folder(const std::string& folder) {
                    "expected tokenizer.json, tokenizer.model, vocab.json, *.tiktoken or *.gguf");
 }
 
+// "tokenizer.model", and as Mistral names its versions "tokenizer.model.v3".
+bool is_model_name(std::string_view path) {
+  const size_t version = path.rfind(".v");
+  if (version != std::string_view::npos && version + 3 == path.size() && path.back() >= '0' &&
+      path.back() <= '9')
+    path = path.substr(0, version);
+  return path.ends_with(".model");
+}
+
 Result<Parts> read_parts(const std::string& path) {
   if (path.ends_with("vocab.json")) return read_vocab_parts(path);
   if (path.ends_with("tekken.json")) return read_tekken_parts(path);
   if (path.ends_with(".json")) return read_json_file_parts(path);
   if (path.ends_with(".gguf")) return read_gguf_parts(path);
-  if (path.ends_with(".model") || path.ends_with(".tiktoken")) return read_model_parts(path);
+  if (is_model_name(path) || path.ends_with(".tiktoken")) return read_model_parts(path);
   return unsupported("not a tokenizer file of a known kind", path,
                      "expected tokenizer.json, *.model, *.tiktoken or *.gguf");
 }
@@ -90,6 +99,8 @@ Result<Tokenizer> Tokenizer::from_file(const std::filesystem::path& given) {
   std::string path = given.string();
   if (is_folder(path)) {
     ASSIGN_OR_RETURN(path, find_in_folder(path));
+  } else if (!is_file(path)) {
+    return not_found("there is no such file or folder", path);
   }
   ASSIGN_OR_RETURN(Parts parts, read_parts(path));
   if (!path.ends_with(".gguf")) {

@@ -15,21 +15,21 @@ void Vocabulary::grow(size_t capacity) {
   slots_.assign(capacity, Slot{});
   shift_ = 64 - std::countr_zero(capacity);
   for (int32_t id = 0; id < size(); ++id) {
-    if (has(id)) point(id);
+    if (spans_[static_cast<size_t>(id)].findable) point(id);
   }
 }
 
-bool Vocabulary::add(std::string_view text, int32_t id) {
+bool Vocabulary::add_entry(std::string_view text, int32_t id, bool findable) {
   CHECK(id >= 0 && id <= kMaxTokenId);
   if (has(id)) return false;
   CHECK(texts_.size() + text.size() <= UINT32_MAX);
   if ((static_cast<size_t>(count_) + 1) * 2 > slots_.size()) grow(slots_.size() * 2);
   if (static_cast<size_t>(id) >= spans_.size()) spans_.resize(static_cast<size_t>(id) + 1);
   spans_[static_cast<size_t>(id)] = {static_cast<uint32_t>(texts_.size()), static_cast<uint32_t>(text.size()),
-                                     true};
+                                     true, findable};
   texts_.append(text);
   ++count_;
-  point(id);
+  if (findable) point(id);
   return true;
 }
 

@@ -17,7 +17,10 @@ class Vocabulary {
 
   // Gives `id` >= 0 the text. False where the id is taken. A text given twice keeps the id given last, as in
   // a JSON object; the older id keeps its text.
-  bool add(std::string_view text, int32_t id);
+  bool add(std::string_view text, int32_t id) { return add_entry(text, id, true); }
+
+  // The same, but find() does not give it: a token that no text becomes.
+  bool add_unfindable(std::string_view text, int32_t id) { return add_entry(text, id, false); }
 
   // Makes the text of this id stand for this id again, where another id has the same text.
   void prefer(int32_t id);
@@ -73,6 +76,7 @@ class Vocabulary {
     uint32_t begin = 0;
     uint32_t size = 0;
     bool used = false;
+    bool findable = false;
   };
 
   // A text of up to 7 bytes is its own fingerprint, its size in the top byte: most tokens are found in one
@@ -103,6 +107,7 @@ class Vocabulary {
            std::memcmp(texts_.data() + slot.begin, text.data(), text.size()) == 0;
   }
 
+  bool add_entry(std::string_view text, int32_t id, bool findable);
   void grow(size_t capacity);
   void point(int32_t id);
 

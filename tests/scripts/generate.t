@@ -28,6 +28,18 @@ tenon: prompt: ... tokens do not fit the context of 4
 ...
 [exit 2]
 
+$ tenon generate --model m --prompt x --threads 1 --without nothing
+tenon: --without: 'nothing' is neither a pass nor a kernel
+  The passes are fuse_addend, fuse_loss_gradient, fuse_low_rank; `tenon kernels` lists the kernels.
+[exit 2]
+
+# Matrices in another dtype are another model; the same ones are the same.
+$ tenon generate --model m --prompt 'Say a' --max-new 5 --compute f32 --threads 1 --weights f32 | cmp - a
+$ tenon generate --model m --prompt 'Say a' --max-new 5 --compute f32 --threads 1 --weights q4
+tenon: --weights: ...
+...
+[exit 2]
+
 $ rm m/chat_template.jinja; tenon generate --model m --prompt x --threads 1
 tenon: --template: the model has no chat template
   Name a .jinja file, or give the text as it is with --raw.

@@ -31,6 +31,14 @@ decode 16384 True
 $ tenon plan --model m --prefill 32 --threads 1 --compute f32 | tail -1
 It fits: ...
 
+$ tenon plan --model m --tokens-per-step 64 --compute f32 --threads 1 --time | tail -3
+predicted time ... s a run of train_step
+predicted time ... s a run of optimiser_step
+predicted time ... s a run of evaluate
+
+$ tenon plan --model m --decode 64 --threads 1 --compute f32 --time --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["predicted_seconds"]["decode"] > 0)'
+True
+
 $ tenon plan
 tenon: --model: is missing
   Add --model PATH, or model: in the recipe.

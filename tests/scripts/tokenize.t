@@ -57,8 +57,7 @@ tenon: tokenize: PATH is missing
 [exit 2]
 
 $ tenon tokenize nowhere --text x
-tenon: nowhere: not a tokenizer file of a known kind
-  expected tokenizer.json, *.model, *.tiktoken or *.gguf
+tenon: nowhere: there is no such file or folder
 [exit 2]
 
 $ tenon tokenize "$TESTS/text/tiny_bytes" --txet x

@@ -74,11 +74,13 @@ void row_dot(const KernelCall& call) {
 }  // namespace
 
 const KernelDef& add_row_rows_kernel() {
-  static constexpr KernelDef def{.op = "add_row", .name = "add_row_rows", .serves = serves_vector_dtypes, .run = add_row};
+  static constexpr KernelDef def{
+      .op = "add_row", .name = "add_row_rows", .serves = serves_vector_dtypes, .run = add_row};
   return def;
 }
 const KernelDef& mul_row_rows_kernel() {
-  static constexpr KernelDef def{.op = "mul_row", .name = "mul_row_rows", .serves = serves_vector_dtypes, .run = mul_row};
+  static constexpr KernelDef def{
+      .op = "mul_row", .name = "mul_row_rows", .serves = serves_vector_dtypes, .run = mul_row};
   return def;
 }
 const KernelDef& mul_column_rows_kernel() {
@@ -87,7 +89,8 @@ const KernelDef& mul_column_rows_kernel() {
   return def;
 }
 const KernelDef& row_dot_rows_kernel() {
-  static constexpr KernelDef def{.op = "row_dot", .name = "row_dot_rows", .serves = serves_vector_dtypes, .run = row_dot};
+  static constexpr KernelDef def{
+      .op = "row_dot", .name = "row_dot_rows", .serves = serves_vector_dtypes, .run = row_dot};
   return def;
 }
 

@@ -89,8 +89,10 @@ void convolve_cached(const KernelCall& call) {
       for (int64_t j = 0; streams[t] >= 0 && j < taps; ++j) {
         const int64_t at = positions[t] - (taps - 1 - j) * dilation;
         if (at < 0) continue;
-        if (at == positions[t]) block.read(x, t, row);
-        else block.read(state, streams[t] * rows + at % rows, row);
+        if (at == positions[t])
+          block.read(x, t, row);
+        else
+          block.read(state, streams[t] * rows + at % rows, row);
         add_products(sum, row, filter.rows[j], block.count);
       }
       block.write(call.outputs[0], t, sum);
@@ -167,7 +169,9 @@ const KernelDef& causal_conv_channels_kernel() {
   static constexpr KernelDef def{.op = "causal_conv",
                                  .name = "causal_conv_channels",
                                  .serves = serves,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(convolve_packed)(call); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(convolve_packed)(call);
+                                 }};
   return def;
 }
 
@@ -175,7 +179,9 @@ const KernelDef& causal_conv_cached_channels_kernel() {
   static constexpr KernelDef def{.op = "causal_conv_cached",
                                  .name = "causal_conv_cached_channels",
                                  .serves = serves,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(convolve_cached)(call); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(convolve_cached)(call);
+                                 }};
   return def;
 }
 
@@ -183,7 +189,9 @@ const KernelDef& causal_conv_grad_input_channels_kernel() {
   static constexpr KernelDef def{.op = "causal_conv_grad_input",
                                  .name = "causal_conv_grad_input_channels",
                                  .serves = serves,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(grad_input)(call); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(grad_input)(call);
+                                 }};
   return def;
 }
 
@@ -191,7 +199,9 @@ const KernelDef& causal_conv_grad_weight_channels_kernel() {
   static constexpr KernelDef def{.op = "causal_conv_grad_weight",
                                  .name = "causal_conv_grad_weight_channels",
                                  .serves = serves,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(grad_weight)(call); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(grad_weight)(call);
+                                 }};
   return def;
 }
 

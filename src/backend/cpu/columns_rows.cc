@@ -97,19 +97,23 @@ bool moves(const OpSite& site, const DeviceFacts& facts) {
 }  // namespace
 
 const KernelDef& slice_columns_rows_kernel() {
-  static constexpr KernelDef def{.op = "slice_columns", .name = "slice_columns_rows", .serves = moves, .run = slice};
+  static constexpr KernelDef def{
+      .op = "slice_columns", .name = "slice_columns_rows", .serves = moves, .run = slice};
   return def;
 }
 const KernelDef& pad_columns_rows_kernel() {
-  static constexpr KernelDef def{.op = "pad_columns", .name = "pad_columns_rows", .serves = moves, .run = pad};
+  static constexpr KernelDef def{
+      .op = "pad_columns", .name = "pad_columns_rows", .serves = moves, .run = pad};
   return def;
 }
 const KernelDef& concat_columns_rows_kernel() {
-  static constexpr KernelDef def{.op = "concat_columns", .name = "concat_columns_rows", .serves = moves, .run = concat};
+  static constexpr KernelDef def{
+      .op = "concat_columns", .name = "concat_columns_rows", .serves = moves, .run = concat};
   return def;
 }
 const KernelDef& repeat_columns_rows_kernel() {
-  static constexpr KernelDef def{.op = "repeat_columns", .name = "repeat_columns_rows", .serves = moves, .run = repeat};
+  static constexpr KernelDef def{
+      .op = "repeat_columns", .name = "repeat_columns_rows", .serves = moves, .run = repeat};
   return def;
 }
 const KernelDef& fold_columns_rows_kernel() {

@@ -32,6 +32,31 @@ class MappedBuffer : public DeviceBuffer {
   int64_t mapped_bytes_;
 };
 
+class CpuLaunches : public Launches {
+ public:
+  CpuLaunches(std::span<const KernelDef* const> kernels, std::span<const KernelCall> calls)
+      : kernels_(kernels), calls_(calls) {}
+
+  Status run(std::span<double> timings_seconds) override {
+    using Clock = std::chrono::steady_clock;
+    CHECK(timings_seconds.empty() || timings_seconds.size() == calls_.size());
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (timings_seconds.empty()) {
+        kernels_[i]->run(calls_[i]);
+        continue;
+      }
+      const Clock::time_point start = Clock::now();
+      kernels_[i]->run(calls_[i]);
+      timings_seconds[i] = std::chrono::duration<double>(Clock::now() - start).count();
+    }
+    return {};
+  }
+
+ private:
+  std::span<const KernelDef* const> kernels_;
+  std::span<const KernelCall> calls_;
+};
+
 class CpuDevice : public Device {
  public:
   explicit CpuDevice(int threads) : facts_(cpu_facts(threads)), threads_(threads) {}
@@ -73,22 +98,11 @@ class CpuDevice : public Device {
     return {};
   }
 
-  Status run(std::span<const KernelDef* const> kernels, std::span<KernelCall> calls,
-             std::span<double> timings_seconds) override {
-    using Clock = std::chrono::steady_clock;
+  Result<std::unique_ptr<Launches>> prepare(std::span<const KernelDef* const> kernels,
+                                            std::span<KernelCall> calls) override {
     CHECK(kernels.size() == calls.size());
-    CHECK(timings_seconds.empty() || timings_seconds.size() == calls.size());
-    for (size_t i = 0; i < calls.size(); ++i) {
-      calls[i].threads = &threads_;
-      if (timings_seconds.empty()) {
-        kernels[i]->run(calls[i]);
-        continue;
-      }
-      const Clock::time_point start = Clock::now();
-      kernels[i]->run(calls[i]);
-      timings_seconds[i] = std::chrono::duration<double>(Clock::now() - start).count();
-    }
-    return {};
+    for (KernelCall& call : calls) call.threads = &threads_;
+    return std::unique_ptr<Launches>(std::make_unique<CpuLaunches>(kernels, calls));
   }
 
  private:

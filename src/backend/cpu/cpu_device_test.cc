@@ -59,9 +59,11 @@ TEST(CpuDevice, RunsCallsInOrderWithoutAllocating) {
   calls[1] = {&attrs, second_in, second_out, {}};
   const std::array<const KernelDef*, 2> kernels = {&*kernel, &*kernel};
   std::array<double, 2> seconds{-1, -1};
+  const auto launches = device->prepare(kernels, calls);
+  ASSERT_TRUE(launches.ok());
   const int64_t allocations = heap_allocations();
-  ASSERT_TRUE(device->run(kernels, calls, seconds).ok());
-  ASSERT_TRUE(device->run(kernels, calls, {}).ok());
+  ASSERT_TRUE((*launches)->run(seconds).ok());
+  ASSERT_TRUE((*launches)->run({}).ok());
   EXPECT_EQ(heap_allocations(), allocations);
   EXPECT_TRUE(std::all_of(twice.begin(), twice.end(), [](float x) { return x == 6.0f; }));
   EXPECT_GE(seconds[0], 0);

@@ -41,12 +41,13 @@ GemmMatrix shifted(GemmMatrix matrix, int64_t row, int64_t column) {
 }
 
 // The store of one block of k for the output block at (row, column): sums of blocks before the last lie in
-// the output where it is f32, else in `partial`.
+// the output where it is f32, else in `partial`. The tail is the block that begins at k.
 TileStore block_store(const Gemm& g, int64_t row, int64_t column, Range depth, float* partial,
                       int64_t partial_stride) {
   TileStore to;
-  to.alpha = g.alpha;
-  const bool first = depth.begin == 0, last = depth.end == g.k;
+  const bool tail = g.tail.k > 0 && depth.begin == g.k;
+  to.alpha = tail ? g.tail.alpha : g.alpha;
+  const bool first = depth.begin == 0, last = depth.end == g.k + g.tail.k;
   std::byte* out = g.out + (row * g.out_stride + column) * *dtype_bytes(g.out_dtype, 1);
   const bool in_output = g.out_dtype == DType::f32;
   const GemmMatrix sums = in_output
@@ -68,17 +69,17 @@ struct Panels {
 
 // Multiplies rows x depth of a by panels for `columns` output columns (the store's origin is the first of
 // each).
-void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, Panels b, float* packed_a,
-                    const TileStore& to) {
-  const bool direct = columns <= kDirectColumns && g.a.dtype == DType::f32 && !g.a.transposed;
+void multiply_block(const GemmMatrix& left, Range rows, Range depth, int64_t columns, Panels b,
+                    float* packed_a, const TileStore& to) {
+  const bool direct = columns <= kDirectColumns && left.dtype == DType::f32 && !left.transposed;
   const int64_t whole = direct ? rows.size() / kSliver * kSliver : 0;  // rows of whole slivers, read in place
-  pack_a(g.a, {rows.begin + whole, rows.end}, depth, packed_a);
+  pack_a(left, {rows.begin + whole, rows.end}, depth, packed_a);
   for (int64_t column = 0; column < columns; column += kPanel) {
     const Panel panel{b.data + column / kPanel * b.panel_stride, b.row_stride};
     const int64_t width = std::min(kPanel, columns - column);
     for (int64_t row = 0; row < whole; row += kSliver) {
-      const float* a = reinterpret_cast<const float*>(matrix_row(g.a, rows.begin + row)) + depth.begin;
-      multiply_and_store(depth.size(), StridedSliver{a, g.a.stride}, panel, row, column, kSliver, width, to);
+      const float* a = reinterpret_cast<const float*>(matrix_row(left, rows.begin + row)) + depth.begin;
+      multiply_and_store(depth.size(), StridedSliver{a, left.stride}, panel, row, column, kSliver, width, to);
     }
     for (int64_t row = whole; row < rows.size(); row += kSliver) {
       const PackedSliver a{packed_a + (row - whole) * depth.size()};
@@ -86,6 +87,16 @@ void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, Pan
                          to);
     }
   }
+}
+
+// Columns of b are cut at multiples of this: whole panels, and whole blocks where those lie along its rows.
+int64_t columns_of_blocks(const GemmMatrix& b) {
+  return is_block_quantised(b.dtype) && !b.transposed ? 256 : kPanel;
+}
+
+// Panels of the tail lie behind those of b.
+float* packed_tail(const Gemm& g, const GemmBlocking& blocking, const float* packed_b) {
+  return const_cast<float*>(packed_b) + g.k * round_up(blocking.nc, kMostPanelColumns);
 }
 
 // Rows and panels of one thread against columns [begin, begin + count) of b, packed whole in `packed_b`.
@@ -97,8 +108,14 @@ void multiply_shared(const Gemm& g, const GemmBlocking& blocking, Range rows, Ra
       const Range depth{p, std::min(p + blocking.kc, g.k)};
       const TileStore to = block_store(g, row, columns.begin, depth, space.partial, columns.size());
       const float* panels = packed_b + (columns.begin - origin) / kPanel * kPanel * g.k + p * kPanel;
-      multiply_block(g, block, depth, columns.size(), {panels, g.k * kPanel, kPanel}, space.packed_a, to);
+      multiply_block(g.a, block, depth, columns.size(), {panels, g.k * kPanel, kPanel}, space.packed_a, to);
     }
+    if (g.tail.k == 0) continue;
+    const TileStore to =
+        block_store(g, row, columns.begin, {g.k, g.k + g.tail.k}, space.partial, columns.size());
+    const float* panels = packed_tail(g, blocking, packed_b) + (columns.begin - origin) * g.tail.k;
+    multiply_block(g.tail.a, block, {0, g.tail.k}, columns.size(), {panels, g.tail.k * kPanel, kPanel},
+                   space.packed_a, to);
   }
 }
 
@@ -108,6 +125,11 @@ void multiply_by_rows(const Gemm& g, const GemmBlocking& blocking, std::span<std
   for (int64_t begin = 0; begin < g.n; begin += blocking.nc) {
     const int64_t end = std::min(begin + blocking.nc, g.n);
     threads.run([&](int thread) {
+      if (g.tail.k > 0) {
+        const Range part = split_range(end - begin, threads.size(), thread, columns_of_blocks(g.tail.b));
+        pack_b(g.tail.b, {begin + part.begin, begin + part.end}, {0, g.tail.k}, g.tail.round_b,
+               packed_tail(g, blocking, packed_b) + part.begin * g.tail.k, g.tail.k * kPanel);
+      }
       if (g.b.transposed) {  // each thread packs whole panels
         const Range part = split_range(end - begin, threads.size(), thread, kPanel);
         if (part.size() <= 0) return;
@@ -136,7 +158,7 @@ void multiply_rows_of_block(const Gemm& g, const GemmBlocking& blocking, Range c
   for (int64_t row = 0; row < g.m; row += blocking.mc) {
     const Range rows{row, std::min(row + blocking.mc, g.m)};
     const TileStore to = block_store(g, row, columns.begin, depth, space.partial, columns.size());
-    multiply_block(g, rows, depth, columns.size(), panels, space.packed_a, to);
+    multiply_block(g.a, rows, depth, columns.size(), panels, space.packed_a, to);
   }
 }
 
@@ -164,7 +186,7 @@ void multiply_own_columns(const Gemm& g, const GemmBlocking& blocking, Range col
 
 void multiply_by_columns(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte> workspace,
                          ThreadPool& threads) {
-  const int64_t granularity = is_block_quantised(g.b.dtype) && !g.b.transposed ? 256 : kPanel;
+  const int64_t granularity = columns_of_blocks(g.b);
   threads.run([&](int thread) {
     const Range columns = split_range(g.n, threads.size(), thread, granularity);
     if (columns.size() <= 0) return;
@@ -220,7 +242,7 @@ void store_addend(const Gemm& g) {
 
 void multiply(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte> workspace,
               ThreadPool& threads) {
-  if (g.k == 0) return store_addend(g);
+  if (g.k == 0 && g.tail.k == 0) return store_addend(g);
   switch (blocking.split) {
     case GemmSplit::rows:
       return multiply_by_rows(g, blocking, workspace, threads);
@@ -243,7 +265,7 @@ HWY_EXPORT(multiply);
 
 void gemm(const Gemm& g, std::span<std::byte> workspace, ThreadPool& threads) {
   if (g.m == 0 || g.n == 0) return;
-  const GemmSizes sizes{g.m, g.n, g.k, g.b.dtype, g.b.transposed, g.out_dtype};
+  const GemmSizes sizes{g.m, g.n, g.k, g.b.dtype, g.b.transposed, g.out_dtype, g.tail.k};
   CHECK(static_cast<int64_t>(workspace.size()) >= gemm_workspace_bytes(sizes, threads.size()));
   HWY_DYNAMIC_DISPATCH(multiply)(g, gemm_blocking(sizes, threads.size()), workspace, threads);
 }

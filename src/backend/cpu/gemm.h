@@ -22,13 +22,24 @@ struct GemmMatrix {
   bool transposed = false;  // the product reads it transposed
 };
 
-// out[m, n] = alpha * a[m, k] · b[k, n] (+ addend), rounded once to out_dtype (f32 or bf16).
+// A second product, of the same output, that is added to the first: alpha * a[m, k] · b[k, n].
+struct GemmTail {
+  int64_t k = 0;  // 0: none; else at most kMostTailDepth
+  GemmMatrix a;   // not transposed
+  GemmMatrix b;
+  bool round_b = false;
+  float alpha = 1.0f;
+};
+inline constexpr int64_t kMostTailDepth = 256;
+
+// out[m, n] = alpha * a[m, k] · b[k, n] (+ tail) (+ addend), rounded once to out_dtype (f32 or bf16).
 struct Gemm {
   int64_t m = 0, n = 0, k = 0;
   GemmMatrix a;          // any dtype without blocks
   GemmMatrix b;          // any dtype
   bool round_b = false;  // b's elements are rounded to bf16 first
   float alpha = 1.0f;
+  GemmTail tail;
   GemmMatrix addend;         // f32 or bf16; data null: none; stride 0: one row for all; never transposed
   std::byte* out = nullptr;  // may be the addend's place, element for element
   DType out_dtype = DType::f32;
@@ -41,6 +52,7 @@ struct GemmSizes {
   DType b_dtype = DType::f32;
   bool b_transposed = false;
   DType out_dtype = DType::f32;
+  int64_t tail_k = 0;
 };
 
 int64_t gemm_workspace_bytes(const GemmSizes& sizes, int threads);

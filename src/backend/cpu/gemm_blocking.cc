@@ -38,9 +38,10 @@ void split_rows(const GemmSizes& sizes, int threads, int64_t column_granularity,
   out.nc = even_block(sizes.n, most, column_granularity);
   out.row_parts = static_cast<int>(std::clamp<int64_t>(sizes.m / (2 * kMostSliverRows), 1, threads));
   out.column_parts = threads / out.row_parts;
-  out.shared_bytes = float_bytes(sizes.k * round_up(out.nc, kMostPanelColumns));
-  out.packed_a_bytes = float_bytes(out.mc * out.kc);
-  if (sizes.out_dtype != DType::f32 && sizes.k > out.kc) out.partial_bytes = float_bytes(out.mc * out.nc);
+  out.shared_bytes = float_bytes((sizes.k + sizes.tail_k) * round_up(out.nc, kMostPanelColumns));
+  out.packed_a_bytes = float_bytes(out.mc * std::max(out.kc, sizes.tail_k));
+  const bool several_blocks = sizes.k > out.kc || sizes.tail_k > 0;
+  if (sizes.out_dtype != DType::f32 && several_blocks) out.partial_bytes = float_bytes(out.mc * out.nc);
 }
 
 void split_columns(const GemmSizes& sizes, int threads, int64_t column_granularity, GemmBlocking& out) {
@@ -72,7 +73,9 @@ GemmBlocking gemm_blocking(const GemmSizes& sizes, int threads) {
   const bool whole_blocks = is_block_quantised(sizes.b_dtype) && !sizes.b_transposed;
   const int64_t column_granularity = whole_blocks ? 256 : kMostPanelColumns;
   GemmBlocking out;
-  if (threads > 1 && !whole_blocks && sizes.m * sizes.n <= kSmallOutput && sizes.k >= kLongDepth) {
+  if (sizes.tail_k > 0) {
+    split_rows(sizes, threads, column_granularity, out);
+  } else if (threads > 1 && !whole_blocks && sizes.m * sizes.n <= kSmallOutput && sizes.k >= kLongDepth) {
     split_depth(sizes, threads, out);
   } else if (sizes.m <= kFewRows) {
     split_columns(sizes, threads, column_granularity, out);

@@ -10,7 +10,7 @@ namespace tenon {
 
 inline constexpr int64_t kMostPanelColumns = 32;  // of any target; panels are padded to whole ones
 inline constexpr int64_t kMostSliverRows = 12;
-inline constexpr int64_t kMostFewRows = 8;  // that matmul_few_rows takes
+inline constexpr int64_t kMostFewRows = 16;  // that matmul_few_rows takes
 
 enum class GemmSplit : uint8_t {
   rows,     // b is packed once by all threads and shared; each thread has a grid cell of the output

@@ -1,5 +1,6 @@
-// grouped_matmul_grad_weight: rows are sorted by group; each group's rows of a and b are copied together and their
-// product (gemm.h) added in steps of at most kStep rows, so that the workspace does not depend on the routing.
+// grouped_matmul_grad_weight: rows are sorted by group; each group's rows of a and b are copied together and
+// their product (gemm.h) added in steps of at most kStep rows, so that the workspace does not depend on the
+// routing.
 #include <cstring>
 
 #include "backend/cpu/gemm.h"

@@ -1,5 +1,5 @@
-// grouped_matmul: rows are sorted by group, each group's rows copied together and multiplied with its matrix in one
-// product (gemm.h), and the results put back. Cost follows the rows; a group without rows is not read.
+// grouped_matmul: rows are sorted by group, each group's rows copied together and multiplied with its matrix
+// in one product (gemm.h), and the results put back. Cost follows the rows; a group without rows is not read.
 #include <cstring>
 
 #include "backend/cpu/convert.h"
@@ -85,7 +85,8 @@ void put_back(const KernelCall& call, const Layout& l, const RowGroups& groups, 
   for (int64_t r = 0; r < l.rows; ++r) {
     if (group[r] >= 0) continue;
     std::byte* to = out.data + r * out_row_bytes;
-    if (!has_addend) std::memset(to, 0, static_cast<size_t>(out_row_bytes));
+    if (!has_addend)
+      std::memset(to, 0, static_cast<size_t>(out_row_bytes));
     else if (to != call.inputs[3].data + r * out_row_bytes)
       std::memcpy(to, call.inputs[3].data + r * out_row_bytes, static_cast<size_t>(out_row_bytes));
   }
@@ -114,8 +115,9 @@ void run(const KernelCall& call) {
   const RowGroups groups = sort_rows(group, l.groups, reinterpret_cast<int32_t*>(memory));
   std::byte* packed = memory + l.index_bytes;
   float* products = reinterpret_cast<float*>(packed + l.packed_bytes);
-  const auto scratch = call.workspace.subspan(
-      static_cast<size_t>(l.index_bytes + l.packed_bytes + l.product_bytes), static_cast<size_t>(l.gemm_bytes));
+  const auto scratch =
+      call.workspace.subspan(static_cast<size_t>(l.index_bytes + l.packed_bytes + l.product_bytes),
+                             static_cast<size_t>(l.gemm_bytes));
   multiply_groups(call, l, groups, packed, products, scratch);
   put_back(call, l, groups, products);
 }

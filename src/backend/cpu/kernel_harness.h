@@ -24,8 +24,9 @@ struct Prepared {
   std::vector<double> tolerance;
 };
 
-// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is.
-enum class SecondOperand { rounded, as_is };
+// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is. Blocks
+// and the weight of the vocabulary head may be either: `rounded` leaves them as they are.
+enum class SecondOperand { rounded, rounded_everywhere, as_is };
 Prepared prepare(const OpCase& op_case, uint64_t seed, SecondOperand second = SecondOperand::rounded);
 
 OpSite site_of(const Prepared& prepared);
@@ -34,6 +35,11 @@ OpSite site_of(const Prepared& prepared);
 // the kernel allocates, or writes an input or outside of its outputs and workspace.
 std::vector<Bytes> run_kernel(const KernelDef& kernel, const Prepared& prepared, ThreadPool& threads,
                               std::span<const Alias> shared);
+
+// Every element of every output within its tolerance and the rounding of its dtype.
+void expect_close(const Prepared& prepared, const std::vector<Bytes>& results);
+
+std::vector<Alias> aliases_of_kind(const Prepared& prepared, AliasKind kind);
 
 // Right within the tolerance, the same bits in a second run, and the same bits for each may-alias.
 void check_kernel(const KernelDef& kernel, const Prepared& prepared, ThreadPool& threads);

@@ -32,7 +32,9 @@ constexpr ToleranceFactor kFactors[] = {
     {"linear_cross_entropy", 3},
     {"linear_cross_entropy_grad_hidden", 3},
     {"linear_cross_entropy_grad_weight", 3},
+    {"linear_cross_entropy_with_grad", 3},
     {"matmul", 3},
+    {"matmul_low_rank", 3},
     {"paged_attention", 4},
     {"rms_norm_grad_weight", 3},
     {"sum", 3},
@@ -134,11 +136,12 @@ double largest_magnitude(const std::vector<double>& values) {
   return largest;
 }
 
-// rms_norm_grad_input subtracts near numbers where rows are short, which moving the inputs does not show: a
+// The gradients of norms subtract near numbers where rows are short, which moving the inputs does not show: a
 // few units in the last place of r * dy * weight, with r at most 1 / the smallest rms.
 double cancellation_floor(const OpCase& op_case, const ReferenceValues& values) {
-  if (op_case.op->name != "rms_norm_grad_input") return 0;
-  const size_t n = values[1].size();
+  const bool weighted = op_case.op->name == "rms_norm_grad_input";
+  if (!weighted && op_case.op->name != "normalise_grad") return 0;
+  const auto n = static_cast<size_t>(op_case.inputs[0].type.shape[-1]);
   double largest_r = 0;
   for (size_t row = 0; n > 0 && row < values[0].size() / n; ++row) {
     double squares = 0;
@@ -146,14 +149,24 @@ double cancellation_floor(const OpCase& op_case, const ReferenceValues& values) 
     largest_r =
         std::max(largest_r, 1 / std::sqrt(squares / static_cast<double>(n) + op_case.attrs.real("eps")));
   }
+  if (!weighted) return 0x1p-21 * largest_r * largest_magnitude(values[1]);
   const double weight = largest_magnitude(values[1]) + std::abs(op_case.attrs.real("weight_offset"));
   return 0x1p-21 * largest_r * largest_magnitude(values[2]) * weight;
 }
 
-// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is.
-void round_second_operand(const OpCase& op_case, ReferenceValues& values) {
-  if (op_case.op->name != "matmul" || op_case.inputs[0].type.dtype != DType::bf16) return;
-  for (double& value : values[1]) value = round_to_dtype(value, DType::bf16);
+// b of a product is read in a's dtype; the reference kernel, which rounds nothing, reads it as it is. Blocks,
+// and the weight of the vocabulary head, may be either.
+void round_second_operand(const OpCase& op_case, SecondOperand second, ReferenceValues& values) {
+  const bool everywhere = second == SecondOperand::rounded_everywhere;
+  const bool low_rank = op_case.op->name == "matmul_low_rank";
+  const bool head = everywhere && op_case.op->name.starts_with("linear_cross_entropy");
+  if (op_case.op->name != "matmul" && !low_rank && !head) return;
+  for (size_t b : {1, 3}) {
+    if (b == 3 && !low_rank) continue;
+    if (op_case.inputs[b - 1].type.dtype != DType::bf16) continue;
+    if (is_block_quantised(op_case.inputs[b].type.dtype) && !everywhere) continue;
+    for (double& value : values[b]) value = round_to_dtype(value, DType::bf16);
+  }
 }
 
 // The largest change of each output when every floating input is moved by up to half a unit in f32's last
@@ -202,7 +215,7 @@ Prepared prepare(const OpCase& op_case, uint64_t seed, SecondOperand second) {
       widen_to_f64(type.dtype, out.inputs[i].data(), type.elements(), values[i].data());
     }
   }
-  if (second == SecondOperand::rounded) round_second_operand(op_case, values);
+  if (second != SecondOperand::as_is) round_second_operand(op_case, second, values);
   out.expected = evaluate_op(*op_case.op, op_case.attrs, out.types, values);
   out.tolerance = naive_errors(op_case, out.types, values, out.expected);
   for (double& tolerance : out.tolerance) {
@@ -278,8 +291,6 @@ std::vector<Bytes> run_kernel(const KernelDef& kernel, const Prepared& p, Thread
   return results;
 }
 
-namespace {
-
 void expect_close(const Prepared& p, const std::vector<Bytes>& results) {
   for (size_t o = 0; o < results.size(); ++o) {
     const Type& type = p.op_case.outputs[o];
@@ -302,8 +313,6 @@ std::vector<Alias> aliases_of_kind(const Prepared& p, AliasKind kind) {
   }
   return out;
 }
-
-}  // namespace
 
 void check_kernel(const KernelDef& kernel, const Prepared& p, ThreadPool& threads) {
   const std::vector<Alias> must = aliases_of_kind(p, AliasKind::must);

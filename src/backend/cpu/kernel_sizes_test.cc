@@ -75,6 +75,9 @@ TEST(KernelSizes, ProductsOfEverySplit) {
            Product{9, 768, 512, false, false, bf16, q6_k, f32},
            Product{70, 130, 512, false, true, bf16, q4_0, bf16},
            Product{3, 130, 768, false, true, f32, q5_k, f32},
+           Product{1, 130, 576, false, true, f32, q4_1, f32},  // blocks times few rows
+           Product{7, 33, 96, false, true, bf16, q8_0, bf16},
+           Product{8, 50, 320, false, true, f32, q4_0, f32},
        }) {
     const Shape a = p.trans_a ? Shape{p.k, p.m} : Shape{p.m, p.k};
     const Shape b = p.trans_b ? Shape{p.n, p.k} : Shape{p.k, p.n};
@@ -98,6 +101,8 @@ TEST(KernelSizes, CrossEntropyOfSeveralChunks) {
   check_everywhere(make_case("linear_cross_entropy", attrs, {hidden, weight, given}));
   check_everywhere(make_case("linear_cross_entropy_grad_hidden", attrs, {hidden, weight, given, row, row}));
   check_everywhere(make_case("linear_cross_entropy_grad_weight", attrs, {hidden, weight, given, row, row}));
+  const Attrs uncapped{{"logit_scale", 0.5}, {"softcap", 0.0}};
+  check_everywhere(make_case("linear_cross_entropy_with_grad", uncapped, {hidden, weight, given, row}));
 }
 
 TEST(KernelSizes, AttentionOfManyHeadsOnOne) {

@@ -24,6 +24,11 @@ inline bool is_vector_dtype(DType dtype) {
   return dtype == DType::f32 || dtype == DType::bf16;
 }
 
+// Whether the second operand of a product is rounded to the first's dtype. Values of blocks stay exact.
+inline bool rounds_second(DType a, DType b) {
+  return a == DType::bf16 && b != DType::bf16 && !is_block_quantised(b);
+}
+
 // Every input and output is f32 or bf16, integers apart.
 inline bool has_vector_dtypes(std::span<const Type> types) {
   return std::all_of(types.begin(), types.end(), [](const Type& type) {

@@ -40,7 +40,8 @@ HWY_INLINE void clear_row(float* y, int64_t padded) {
   std::memset(y, 0, static_cast<size_t>(padded) * 4);
 }
 
-// What the state [n, padded p] gets of each key channel: beta * (v - state^T k), or beta * v; the state decayed.
+// What the state [n, padded p] gets of each key channel: beta * (v - state^T k), or beta * v; the state
+// decayed.
 HWY_INLINE void decay_and_miss(const LinearSizes& s, const LinearToken& t, float* state, float* update) {
   clear_row(update, s.padded);
   for (int64_t i = 0; i < s.n; ++i) {
@@ -73,8 +74,8 @@ HWY_INLINE void update_and_read(const LinearSizes& s, const LinearToken& t, cons
 }
 
 // Reads a token of head h of the op's first four inputs and beta into scratch rows.
-HWY_INLINE LinearToken read_token(const LinearSizes& s, std::span<const TensorView> in, const TensorView* beta,
-                                  int64_t t, int64_t h, const LinearRows& rows) {
+HWY_INLINE LinearToken read_token(const LinearSizes& s, std::span<const TensorView> in,
+                                  const TensorView* beta, int64_t t, int64_t h, const LinearRows& rows) {
   const int64_t key = (t * s.key_heads + h / (s.heads / s.key_heads)) * s.n, head = t * s.heads + h;
   widen_row(in[0].type.dtype, in[0].data, key, s.n, rows.q);
   widen_row(in[1].type.dtype, in[1].data, key, s.n, rows.k);

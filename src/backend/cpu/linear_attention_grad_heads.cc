@@ -1,5 +1,5 @@
-// linear_attention_grad: key heads over threads. States of a chunk's tokens are computed again from the one before
-// it, then its tokens walked backward.
+// linear_attention_grad: key heads over threads. States of a chunk's tokens are computed again from the one
+// before it, then its tokens walked backward.
 #include "backend/cpu/kernel_support.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -26,16 +26,18 @@ struct KeyHead {
     for (int64_t t = first; t < end; ++t) {
       const float* before = scratch.states + (t - first) * s.state();
       float* state = scratch.states + (t - first + 1) * s.state();
-      if (begins(t)) clear_row(state, s.state());
-      else std::memcpy(state, before, static_cast<size_t>(s.state()) * 4);
+      if (begins(t))
+        clear_row(state, s.state());
+      else
+        std::memcpy(state, before, static_cast<size_t>(s.state()) * 4);
       const LinearToken token = read_token(s, call.inputs, beta, t, h, scratch.rows);
       decay_and_miss(s, token, state, scratch.rows.update);
       update_and_read(s, token, scratch.rows.update, state, scratch.rows.out);
     }
   }
 
-  // Adds what the output of token t gives to the state's gradient, dq, du and, into rows.update, what the state
-  // knew of v.
+  // Adds what the output of token t gives to the state's gradient, dq, du and, into rows.update, what the
+  // state knew of v.
   void add_output(const LinearToken& token, const float* before, const float* after, float* d_state,
                   float* dq) const {
     clear_row(scratch.du, s.padded);
@@ -46,7 +48,8 @@ struct KeyHead {
       dq[i] += s.scale * dot_rows(after + i * s.padded, scratch.dout, s.padded);
       add_row(scratch.du, d, token.k[i], s.padded);
       if (s.delta && before != nullptr) {
-        add_row(scratch.rows.update, before + i * s.padded, token.k[i] * token.decay[i * token.decay_step], s.padded);
+        add_row(scratch.rows.update, before + i * s.padded, token.k[i] * token.decay[i * token.decay_step],
+                s.padded);
       }
     }
   }
@@ -64,7 +67,8 @@ struct KeyHead {
         add_row(d, scratch.du, -token.k[i] * token.beta, s.padded);
       }
       const float of_decay = old == nullptr ? 0 : a * dot_rows(d, old, s.padded);
-      scratch.d_decay[i * token.decay_step] = (token.decay_step == 0 && i > 0 ? scratch.d_decay[0] : 0) + of_decay;
+      scratch.d_decay[i * token.decay_step] =
+          (token.decay_step == 0 && i > 0 ? scratch.d_decay[0] : 0) + of_decay;
       const VF kept = hn::Set(DF(), old == nullptr ? 0 : a);
       for (int64_t j = 0; j < s.padded; j += kLanes) store(hn::Mul(load(d + j), kept), d + j);
     }
@@ -89,7 +93,8 @@ struct KeyHead {
     const TensorView& dv = call.outputs[2];
     const int64_t element_bytes = *dtype_bytes(dv.type.dtype, 1);
     round_row(dv.type.dtype, scratch.dout, s.p, dv.data + head * s.p * element_bytes);
-    std::memcpy(output_as<float>(call, 3) + head * s.decays, scratch.d_decay, static_cast<size_t>(s.decays) * 4);
+    std::memcpy(output_as<float>(call, 3) + head * s.decays, scratch.d_decay,
+                static_cast<size_t>(s.decays) * 4);
   }
 
   void save_keys(int64_t first, int64_t end) const {
@@ -152,7 +157,9 @@ const KernelDef& linear_attention_grad_heads_kernel() {
                                  .name = "linear_attention_grad_heads",
                                  .serves = serves_linear_attention,
                                  .workspace_bytes = workspace_bytes,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_key_heads)(call); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(run_key_heads)(call);
+                                 }};
   return def;
 }
 

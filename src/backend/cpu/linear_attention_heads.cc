@@ -1,5 +1,5 @@
-// linear_attention and linear_attention_cached: heads over threads, tokens one after another, so that a sequence
-// gives the same bits packed, alone or token by token.
+// linear_attention and linear_attention_cached: heads over threads, tokens one after another, so that a
+// sequence gives the same bits packed, alone or token by token.
 #include "backend/cpu/kernel_support.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -97,7 +97,9 @@ const KernelDef& linear_attention_heads_kernel() {
                                  .name = "linear_attention_heads",
                                  .serves = serves_linear_attention,
                                  .workspace_bytes = workspace_bytes,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_heads)(call, false); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(run_heads)(call, false);
+                                 }};
   return def;
 }
 
@@ -106,7 +108,9 @@ const KernelDef& linear_attention_cached_heads_kernel() {
                                  .name = "linear_attention_cached_heads",
                                  .serves = serves_linear_attention,
                                  .workspace_bytes = workspace_bytes,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_heads)(call, true); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(run_heads)(call, true);
+                                 }};
   return def;
 }
 

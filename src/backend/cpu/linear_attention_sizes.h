@@ -1,5 +1,5 @@
-// Sizes of the linear attention kernels and how a thread's scratch is cut. A head's state has rows of p values,
-// padded to whole vectors.
+// Sizes of the linear attention kernels and how a thread's scratch is cut. A head's state has rows of p
+// values, padded to whole vectors.
 #pragma once
 
 #include <span>
@@ -51,7 +51,8 @@ struct LinearRows {
 
 // The scratch of one thread going forward.
 struct LinearScratch {
-  LinearScratch(const LinearSizes& s, std::byte* base) : cutter(base), rows(s, cutter), state(cutter.take(s.state())) {}
+  LinearScratch(const LinearSizes& s, std::byte* base)
+      : cutter(base), rows(s, cutter), state(cutter.take(s.state())) {}
   ScratchCutter cutter;
   LinearRows rows;
   float* state;
@@ -71,8 +72,8 @@ struct LinearGradScratch {
         d_decay(cutter.take(s.n)) {}
   ScratchCutter cutter;
   LinearRows rows;
-  float *states;    // before a chunk's first token, then after each
-  float *d_states;  // by head of the group
+  float* states;    // before a chunk's first token, then after each
+  float* d_states;  // by head of the group
   float *dq, *dk;   // of a chunk, summed over the group
   float *dout, *du, *d_decay;
 };

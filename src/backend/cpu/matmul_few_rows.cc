@@ -63,7 +63,7 @@ void multiply_few_rows(const KernelCall& kernel) {
                      a.type.shape[1],
                      a32,
                      {b.data, b.type.dtype, b.type.shape[1]},
-                     a.type.dtype == DType::bf16 && b.type.dtype != DType::bf16,
+                     rounds_second(a.type.dtype, b.type.dtype),
                      static_cast<float>(kernel.attrs->real("alpha"))};
   widen_row(a.type.dtype, a.data, 0, call.m * call.k, a32);
   const bool has_addend = kernel.inputs.size() == 3;

@@ -38,7 +38,7 @@ void run(const KernelCall& call) {
   g.k = depth(*call.attrs, a.type.shape);
   g.a = matrix(a, call.attrs->flag("trans_a"));
   g.b = matrix(b, call.attrs->flag("trans_b"));
-  g.round_b = a.type.dtype == DType::bf16 && b.type.dtype != DType::bf16;
+  g.round_b = rounds_second(a.type.dtype, b.type.dtype);
   g.alpha = static_cast<float>(call.attrs->real("alpha"));
   if (call.inputs.size() == 3) {
     const TensorView& addend = call.inputs[2];

@@ -1,6 +1,6 @@
-// Ops whose rows do not depend on each other: the op's own definition in double, over blocks of rows on all threads,
-// so that scratch does not grow with the rows. Plain, not fast; a vector kernel of the op takes its place where there
-// is one.
+// Ops whose rows do not depend on each other: the op's own definition in double, over blocks of rows on all
+// threads, so that scratch does not grow with the rows. Plain, not fast; a vector kernel of the op takes its
+// place where there is one.
 #include <array>
 
 #include "backend/cpu/convert.h"
@@ -52,7 +52,9 @@ int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
 void run_rows(const OpDef& op, const KernelCall& call) {
   const size_t inputs = call.inputs.size(), count = inputs + call.outputs.size();
   CHECK(count <= kMostTensors);
-  const auto view = [&](size_t i) -> const TensorView& { return i < inputs ? call.inputs[i] : call.outputs[i - inputs]; };
+  const auto view = [&](size_t i) -> const TensorView& {
+    return i < inputs ? call.inputs[i] : call.outputs[i - inputs];
+  };
   int64_t widths = 0, widest = 0;
   for (size_t i = 0; i < count; ++i) {
     widths += width_of(view(i).type);
@@ -71,7 +73,8 @@ void run_rows(const OpDef& op, const KernelCall& call) {
           const int64_t width = width_of(tensor.type), element_bytes = *dtype_bytes(tensor.type.dtype, 1);
           tensors[i] = {{tensor.type.dtype, Shape{taken, width}}, scratch};
           if (i < inputs) {
-            widen_to_f64(tensor.type.dtype, tensor.data + begin * width * element_bytes, taken * width, scratch);
+            widen_to_f64(tensor.type.dtype, tensor.data + begin * width * element_bytes, taken * width,
+                         scratch);
           }
           scratch += taken * width;
         }
@@ -90,14 +93,14 @@ void run_rows(const OpDef& op, const KernelCall& call) {
 
 }  // namespace
 
-#define TENON_ROW_BLOCKS(op_name)                                                            \
-  const KernelDef& op_name##_row_blocks_kernel() {                                           \
-    static constexpr KernelDef def{.op = #op_name,                                           \
-                                   .name = #op_name "_row_blocks",                           \
-                                   .serves = serves,                                         \
-                                   .workspace_bytes = workspace_bytes,                       \
+#define TENON_ROW_BLOCKS(op_name)                                                                          \
+  const KernelDef& op_name##_row_blocks_kernel() {                                                         \
+    static constexpr KernelDef def{.op = #op_name,                                                         \
+                                   .name = #op_name "_row_blocks",                                         \
+                                   .serves = serves,                                                       \
+                                   .workspace_bytes = workspace_bytes,                                     \
                                    .run = [](const KernelCall& call) { run_rows(op_name##_op(), call); }}; \
-    return def;                                                                              \
+    return def;                                                                                            \
   }
 TENON_ROW_BLOCKS(activation)
 TENON_ROW_BLOCKS(activation_grad)

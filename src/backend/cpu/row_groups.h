@@ -37,7 +37,8 @@ inline RowGroups sort_rows(std::span<const int32_t> group, int64_t groups, int32
   for (size_t g = 0; g < static_cast<size_t>(groups); ++g) out.begins[g + 1] += out.begins[g];
   // Filling moves each begin to its end, which is the next one's begin.
   for (size_t r = 0; r < group.size(); ++r) {
-    if (group[r] >= 0) out.order[static_cast<size_t>(out.begins[static_cast<size_t>(group[r])]++)] = static_cast<int32_t>(r);
+    if (group[r] >= 0)
+      out.order[static_cast<size_t>(out.begins[static_cast<size_t>(group[r])]++)] = static_cast<int32_t>(r);
   }
   for (size_t g = static_cast<size_t>(groups); g > 0; --g) out.begins[g] = out.begins[g - 1];
   out.begins[0] = 0;

@@ -1,6 +1,6 @@
-// selective_scan, its cached form and its gradient: channels over threads, a channel's state in vectors, tokens one
-// after another, so that a sequence gives the same bits packed, alone or token by token. The gradient shares b and c
-// among the channels of a group, so a thread takes whole groups there.
+// selective_scan, its cached form and its gradient: channels over threads, a channel's state in vectors,
+// tokens one after another, so that a sequence gives the same bits packed, alone or token by token. The
+// gradient shares b and c among the channels of a group, so a thread takes whole groups there.
 #include "backend/cpu/attention_sizes.h"
 #include "backend/cpu/kernel_support.h"
 
@@ -170,8 +170,10 @@ void channel_backward(const Scan& s, int64_t channel, const GradScratch& w) {
     std::copy_n(input_as<float>(s.call, 6) + (k * s.channels + channel) * s.n, s.n, w.states);
     for (int64_t t = first; t < end; ++t) {
       float* state = w.states + (t - first + 1) * s.padded;
-      if (begin[t] == t) std::fill_n(state, s.padded, 0.0f);
-      else std::copy_n(state - s.padded, s.padded, state);
+      if (begin[t] == t)
+        std::fill_n(state, s.padded, 0.0f);
+      else
+        std::copy_n(state - s.padded, s.padded, state);
       s.read_group(3, t, channel, w.b);
       s.advance(w.a, w.b, s.dt(t, channel), s.x(t, channel), state);
     }
@@ -189,16 +191,19 @@ void scan_grad(const KernelCall& call) {
   const int64_t threads = call.threads->size(), width = s.channels / s.groups;
   call.threads->parallel_for(threads, 1, [&](Range range) {
     for (int64_t part = range.begin; part < range.end; ++part) {
-      const GradScratch w(s.tokens, call.attrs->integer("chunk"), s.padded, call.workspace.data() + part * bytes);
+      const GradScratch w(s.tokens, call.attrs->integer("chunk"), s.padded,
+                          call.workspace.data() + part * bytes);
       for (int64_t g = part; g < s.groups; g += threads) {
         std::fill_n(w.db, s.tokens * s.padded, 0.0f);
         std::fill_n(w.dc, s.tokens * s.padded, 0.0f);
-        for (int64_t channel = g * width; channel < (g + 1) * width; ++channel) channel_backward(s, channel, w);
+        for (int64_t channel = g * width; channel < (g + 1) * width; ++channel)
+          channel_backward(s, channel, w);
         for (int64_t t = 0; t < s.tokens; ++t) {
           for (size_t output : {3, 4}) {
             const TensorView& out = call.outputs[output];
             const float* values = (output == 3 ? w.db : w.dc) + t * s.padded;
-            round_row(out.type.dtype, values, s.n, out.data + (t * s.groups + g) * s.n * *dtype_bytes(out.type.dtype, 1));
+            round_row(out.type.dtype, values, s.n,
+                      out.data + (t * s.groups + g) * s.n * *dtype_bytes(out.type.dtype, 1));
           }
         }
       }
@@ -237,7 +242,9 @@ const KernelDef& selective_scan_channels_kernel() {
   static constexpr KernelDef def{.op = "selective_scan",
                                  .name = "selective_scan_channels",
                                  .serves = serves,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(scan_packed)(call); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(scan_packed)(call);
+                                 }};
   return def;
 }
 
@@ -245,7 +252,9 @@ const KernelDef& selective_scan_cached_channels_kernel() {
   static constexpr KernelDef def{.op = "selective_scan_cached",
                                  .name = "selective_scan_cached_channels",
                                  .serves = serves,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(scan_cached)(call); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(scan_cached)(call);
+                                 }};
   return def;
 }
 
@@ -254,7 +263,9 @@ const KernelDef& selective_scan_grad_channels_kernel() {
                                  .name = "selective_scan_grad_channels",
                                  .serves = serves,
                                  .workspace_bytes = grad_workspace_bytes,
-                                 .run = [](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(scan_grad)(call); }};
+                                 .run = [](const KernelCall& call) {
+                                   HWY_DYNAMIC_DISPATCH(scan_grad)(call);
+                                 }};
   return def;
 }
 

@@ -31,7 +31,8 @@ void add_activations(CaseList& list, DType dtype) {
        {Kind{ActivationKind::relu}, Kind{ActivationKind::relu2}, Kind{ActivationKind::gelu},
         Kind{ActivationKind::gelu_tanh}, Kind{ActivationKind::swish, 1.702}, Kind{ActivationKind::sigmoid},
         Kind{ActivationKind::tanh}, Kind{ActivationKind::softplus}, Kind{ActivationKind::sqrt_softplus},
-        Kind{ActivationKind::clamp, -0.5, 0.75}, Kind{ActivationKind::softcap, 3.0}, Kind{ActivationKind::exp}, Kind{ActivationKind::negative_exp, -1e-6}}) {
+        Kind{ActivationKind::clamp, -0.5, 0.75}, Kind{ActivationKind::softcap, 3.0},
+        Kind{ActivationKind::exp}, Kind{ActivationKind::negative_exp, -1e-6}}) {
     for (const Shape& shape : kShapes) {
       const CaseInput x = normal(dtype, shape, 2.0);
       list.add({x}, [&](Builder& b, Ids in) { activation(b, in[0], k.kind, k.a, k.b); });

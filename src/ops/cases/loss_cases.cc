@@ -3,6 +3,7 @@
 #include "ops/linear_cross_entropy.h"
 #include "ops/linear_cross_entropy_grad_hidden.h"
 #include "ops/linear_cross_entropy_grad_weight.h"
+#include "ops/linear_cross_entropy_with_grad.h"
 
 namespace tenon {
 namespace {
@@ -43,6 +44,9 @@ void add_head(CaseList& list, const Head& h) {
   list.complete_with(run_forward);
   list.add({hidden, weight, labels, row, row}, grad_weight);
   list.complete_with(run_forward);
+  list.add({hidden, weight, labels, row}, [&](Builder& b, Ids in) {
+    linear_cross_entropy_with_grad(b, in[0], in[1], in[2], in[3], h.options);
+  });
 }
 
 std::vector<double> labels_below(int64_t vocab, int64_t tokens) {

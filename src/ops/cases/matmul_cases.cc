@@ -1,6 +1,7 @@
 // matmul: dtypes, layouts, edges of tiles, addends, block-quantised weights.
 #include "ops/cases/case_list.h"
 #include "ops/matmul.h"
+#include "ops/matmul_low_rank.h"
 
 namespace tenon {
 namespace {
@@ -100,6 +101,39 @@ void add_block_quantised(CaseList& list) {
   }
 }
 
+struct LowRank {
+  int64_t m, n, k, rank;
+  DType a, b, low, up, out;
+};
+
+void add_low_rank(CaseList& list) {
+  using enum DType;
+  for (bool trans_b : {false, true}) {
+    for (const LowRank& p :
+         {LowRank{1, 5, 3, 1, f32, f32, f32, f32, f32}, LowRank{70, 37, 21, 4, f32, f32, f32, f32, f32},
+          LowRank{66, 64, 96, 16, bf16, bf16, bf16, f32, bf16},
+          LowRank{65, 96, 32, 3, f32, bf16, f32, f32, f32},
+          LowRank{67, 64, 64, 8, f32, q4_1, f32, f32, f32}}) {
+      const auto matrix = [&](DType dtype, int64_t rows, int64_t columns) {
+        return normal(dtype, trans_b ? Shape{columns, rows} : Shape{rows, columns}, 0.5);
+      };
+      const std::vector<CaseInput> inputs = {normal(p.a, Shape{p.m, p.k}), matrix(p.b, p.k, p.n),
+                                             normal(p.low, Shape{p.m, p.rank}), matrix(p.up, p.rank, p.n)};
+      const MatmulLowRankOptions options{trans_b, 0.5, p.out};
+      list.add(inputs, [&](Builder& b, Ids in) {
+        matmul_low_rank(b, {in[0], in[1], in[2], in[3]}, options);
+      });
+      for (const CaseInput& addend : {normal(p.out, Shape{p.m, p.n}), normal(f32, Shape{p.n})}) {
+        std::vector<CaseInput> with = inputs;
+        with.push_back(addend);
+        list.add(with, [&](Builder& b, Ids in) {
+          matmul_low_rank(b, {in[0], in[1], in[2], in[3], in[4]}, options);
+        });
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void add_matmul_cases(CaseList& list) {
@@ -107,6 +141,7 @@ void add_matmul_cases(CaseList& list) {
   add_edges(list);
   add_addends(list);
   add_block_quantised(list);
+  add_low_rank(list);
 }
 
 }  // namespace tenon

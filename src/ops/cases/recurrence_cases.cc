@@ -26,9 +26,8 @@ void add_convolutions(CaseList& list, DType dtype) {
       list.add({x, w, kBegins}, [&](Builder& b, Ids in) { causal_conv(b, in[0], in[1], in[2], dilation); });
       list.add({x, w, kBegins},
                [&](Builder& b, Ids in) { causal_conv_grad_input(b, in[0], in[1], in[2], dilation); });
-      list.add({x, x, kBegins}, [&](Builder& b, Ids in) {
-        causal_conv_grad_weight(b, in[0], in[1], in[2], taps, dilation);
-      });
+      list.add({x, x, kBegins},
+               [&](Builder& b, Ids in) { causal_conv_grad_weight(b, in[0], in[1], in[2], taps, dilation); });
       list.add({new_x, w, state, kStreams, kPositions}, [&](Builder& b, Ids in) {
         causal_conv_cached(b, in[0], in[1], {in[2], in[3], in[4]}, dilation);
       });
@@ -81,15 +80,16 @@ void add_linear(CaseList& list, DType dtype, const LinearCase& c) {
   const auto beta = [&](int64_t tokens) { return normal(DType::f32, Shape{tokens, 4}, 0.2, 0.7); };
   std::vector<CaseInput> packed = operands(kTokens), backward = packed, cached = operands(5);
   packed.push_back(kBegins);
-  backward.insert(backward.end(), {kBegins, normal(DType::f32, Shape{3, 4, 3, 5}),
-                                   normal(dtype, Shape{kTokens, 4, 5})});
+  backward.insert(backward.end(),
+                  {kBegins, normal(DType::f32, Shape{3, 4, 3, 5}), normal(dtype, Shape{kTokens, 4, 5})});
   cached.insert(cached.end(), {normal(DType::f32, Shape{3, 4, 3, 5}), kStreams, kPositions});
   if (c.beta) {
     packed.push_back(beta(kTokens));
     backward.push_back(beta(kTokens));
     cached.push_back(beta(5));
   }
-  list.add(packed, [&](Builder& b, Ids in) { linear_attention(b, linear_inputs(in, c.beta), in[4], options); });
+  list.add(packed,
+           [&](Builder& b, Ids in) { linear_attention(b, linear_inputs(in, c.beta), in[4], options); });
   list.add(cached, [&](Builder& b, Ids in) {
     linear_attention_cached(b, linear_inputs(in, c.beta), {in[4], in[5], in[6]}, options);
   });
@@ -112,10 +112,10 @@ void add_scans(CaseList& list, DType dtype) {
     cached.insert(cached.end(), {normal(DType::f32, Shape{3, 4, 3}), kStreams, kPositions});
     const auto inputs = [](Ids in) { return SelectiveScanInputs{in[0], in[1], in[2], in[3], in[4]}; };
     list.add(packed, [&](Builder& b, Ids in) { selective_scan(b, inputs(in), in[5], kChunk); });
-    list.add(cached,
-             [&](Builder& b, Ids in) { selective_scan_cached(b, inputs(in), {in[5], in[6], in[7]}); });
-    packed.insert(packed.end(),
-                  {normal(DType::f32, Shape{3, 4, 3}), normal(dtype, Shape{kTokens, 4})});
+    list.add(cached, [&](Builder& b, Ids in) {
+      selective_scan_cached(b, inputs(in), {in[5], in[6], in[7]});
+    });
+    packed.insert(packed.end(), {normal(DType::f32, Shape{3, 4, 3}), normal(dtype, Shape{kTokens, 4})});
     list.add(packed,
              [&](Builder& b, Ids in) { selective_scan_grad(b, inputs(in), in[5], in[6], in[7], kChunk); });
     list.complete_with(complete_scan);

@@ -11,9 +11,8 @@ using Ids = std::span<const ValueId>;
 // sparse_attention_grad's out and lse are what sparse_attention gives for its other inputs.
 void run_forward(const OpCase& op_case, ReferenceValues& inputs) {
   const std::vector<Type> types = op_case.input_types();
-  const ReferenceValues forward =
-      evaluate_op(sparse_attention_op(), op_case.attrs, std::span(types).first(4),
-                  ReferenceValues(inputs.begin(), inputs.begin() + 4));
+  const ReferenceValues forward = evaluate_op(sparse_attention_op(), op_case.attrs, std::span(types).first(4),
+                                              ReferenceValues(inputs.begin(), inputs.begin() + 4));
   for (size_t output = 0; output < 2; ++output) {
     for (size_t i = 0; i < forward[output].size(); ++i)
       inputs[4 + output][i] = round_to_dtype(forward[output][i], types[4 + output].dtype);
@@ -26,11 +25,12 @@ void add_choices(CaseList& list, DType dtype) {
   for (const int64_t n : {1, 3, 8}) {
     list.add({q, k, weights, given_ids({0, 0, 2, 2, 2, 2})},
              [&](Builder& b, Ids in) { index_top_k(b, in[0], in[1], in[2], in[3], n, 0.5); });
-    list.add({normal(dtype, Shape{3, 3, 4}), normal(dtype, Shape{3, 4, 1, 4}), normal(DType::f32, Shape{3, 3}),
-              given(DType::i32, Shape{1, 3}, {2, 0, 1}), given_ids({0, -1, 0}), given_ids({8, 0, 1})},
-             [&](Builder& b, Ids in) {
-               index_top_k_paged(b, {in[0], in[1], in[2], in[3], in[4], in[5]}, n, 0.5);
-             });
+    list.add(
+        {normal(dtype, Shape{3, 3, 4}), normal(dtype, Shape{3, 4, 1, 4}), normal(DType::f32, Shape{3, 3}),
+         given(DType::i32, Shape{1, 3}, {2, 0, 1}), given_ids({0, -1, 0}), given_ids({8, 0, 1})},
+        [&](Builder& b, Ids in) {
+          index_top_k_paged(b, {in[0], in[1], in[2], in[3], in[4], in[5]}, n, 0.5);
+        });
   }
 }
 

@@ -48,6 +48,16 @@ Result<int64_t> count_steps(const TrainJob& job) {
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps)));
 }
 
+// Rows that cannot be evaluated on are refused before the run, not at its first evaluation.
+Status check_eval_rows(const TrainJob& job) {
+  if (!job.eval_data && job.recipe.eval_fraction == 0) return {};
+  StreamSettings settings = stream_settings(job, DataPart::eval);
+  if (job.eval_data) settings.part = DataPart::all;
+  const Dataset& dataset = job.eval_data ? *job.eval_data : job.data;
+  RETURN_IF_ERROR(report_dataset(dataset, settings, kReportRows, nullptr));
+  return {};
+}
+
 }  // namespace
 
 StreamSettings stream_settings(const TrainJob& job, DataPart part) {
@@ -83,6 +93,7 @@ Result<std::unique_ptr<TrainJob>> prepare_training(const TrainRecipe& given, con
                                              std::move(plan)});
   ASSIGN_OR_RETURN(job->report,
                    report_dataset(job->data, stream_settings(*job, DataPart::train), kReportRows, nullptr));
+  RETURN_IF_ERROR(check_eval_rows(*job));
   ASSIGN_OR_RETURN(job->total_steps, count_steps(*job));
   return job;
 }

@@ -19,7 +19,7 @@ Result<TrainPlan> plan_with(const TrainRecipe& recipe, const Model& model,
                             const std::vector<AdapterModule>& modules, const Device& device,
                             int32_t recomputed_blocks) {
   TrainSettings settings;
-  static_cast<ProgramSettings&>(settings) = recipe_program_settings(recipe, device.facts());
+  static_cast<ProgramSettings&>(settings) = recipe_program_settings(recipe, model, device.facts());
   settings.tokens = recipe.tokens_per_step;
   settings.dropout = recipe.dropout;
   settings.recompute_blocks = recomputed_blocks;
@@ -87,12 +87,14 @@ std::vector<FitCandidate> candidates(const TrainRecipe& recipe, const Model& mod
 }  // namespace
 
 DType resolve_compute(std::string_view compute, const DeviceFacts& facts) {
-  if (compute == "auto") return facts.has("avx512_bf16") ? DType::bf16 : DType::f32;
+  if (compute == "auto") return facts.has("avx512_bf16") || facts.has("bf16") ? DType::bf16 : DType::f32;
   return compute == "bf16" ? DType::bf16 : DType::f32;
 }
 
-ProgramSettings recipe_program_settings(const TrainRecipe& recipe, const DeviceFacts& facts) {
-  return {resolve_compute(recipe.compute, facts), recipe.without};
+ProgramSettings recipe_program_settings(const TrainRecipe& recipe, const Model& model,
+                                        const DeviceFacts& facts) {
+  return {resolve_compute(recipe.compute, facts), recipe.without,
+          choose_weight_dtypes(model, recipe.weights)};
 }
 
 AdapterOptions recipe_adapter_options(const TrainRecipe& recipe) {
@@ -106,7 +108,7 @@ AdapterOptions recipe_adapter_options(const TrainRecipe& recipe) {
 }
 
 Result<AdapterSet> recipe_adapter(const TrainRecipe& recipe, const Model& model, const DeviceFacts& facts) {
-  const Program forward = forward_program(model.spec, 1, recipe_program_settings(recipe, facts));
+  const Program forward = forward_program(model.spec, 1, recipe_program_settings(recipe, model, facts));
   if (!recipe.adapter.empty()) return read_adapter(recipe.adapter, forward);
   const AdapterOptions options = recipe_adapter_options(recipe);
   ASSIGN_OR_RETURN(std::vector<AdapterModule> modules, choose_modules(forward, options));

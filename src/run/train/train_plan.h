@@ -17,7 +17,8 @@ namespace tenon {
 
 // "f32", "bf16", or "auto": bf16 where the device computes it natively, else f32.
 DType resolve_compute(std::string_view compute, const DeviceFacts& facts);
-ProgramSettings recipe_program_settings(const TrainRecipe& recipe, const DeviceFacts& facts);
+ProgramSettings recipe_program_settings(const TrainRecipe& recipe, const Model& model,
+                                        const DeviceFacts& facts);
 AdapterOptions recipe_adapter_options(const TrainRecipe& recipe);
 
 // The adapter to begin with: read from recipe.adapter, or new.

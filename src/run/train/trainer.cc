@@ -6,8 +6,11 @@
 #include <cmath>
 #include <utility>
 
+#include "run/checkpoint_interval.h"
+#include "run/train/health.h"
 #include "run/train/schedule.h"
 #include "run/train/stream_settings.h"
+#include "run/train/train_step.h"
 
 namespace tenon {
 namespace {
@@ -21,95 +24,181 @@ double seconds_since(Clock::time_point begin) {
 // A model that knows nothing predicts every token alike: ln(vocab). One far above was loaded or rendered
 // wrongly.
 constexpr double kFirstLossSlack = 3.0;
+enum class Decision { take, skip, went_back };
+
+// Steps thrown away or taken back in a row before a run gives up.
+constexpr int64_t kMostSetbacks = 8;
 
 class Trainer {
  public:
   Trainer(TrainJob& job, Session& session, DataStream& stream, const TrainObserver& observer)
-      : job_(job), session_(session), stream_(stream), observer_(observer) {}
+      : job_(job), session_(session), stream_(stream), observer_(observer), step_(job, session, stream) {}
 
+  Status resume();
   Result<TrainResult> run();
 
  private:
-  Result<StepReport> step(int64_t number);
-  Status read_batches(StepReport& report);
-  Status micro_step(const MicroBatch& batch, int64_t index, double& loss_sum);
+  // Nothing where the run went back to a checkpoint instead.
+  Result<std::optional<StepReport>> step();
+  Status finish_step(StepReport& report, Clock::time_point begin);
+  Status look_at_layers(int64_t step);
   Status check_first(const StepReport& report) const;
-  Status not_finite(const StepReport& report);
-  Status evaluate_at(int64_t step, TrainResult& result);
+  Error not_finite(std::string_view what, const StepReport& report) const;
+  Status note(int64_t step, HealthFinding finding, std::string action);
+
+  // What the loss says before the adapter is touched: nothing, or why the step must not be taken.
+  std::optional<HealthFinding> alarm(const StepReport& report) const;
+  Result<Decision> act(const HealthFinding& finding, StepReport& report);
+  Status go_back();
+
+  Status after_step(const StepReport& report, TrainResult& result);
+  Status evaluate_now(TrainResult& result);
+  Status save();
+  bool save_is_due() const;
+  bool out_of_patience() const;
   AdapterSet trained_adapter() const;
 
   TrainJob& job_;
   Session& session_;
   DataStream& stream_;
   const TrainObserver& observer_;
-  std::vector<MicroBatch> batches_;  // of the current optimiser step
-  int64_t micro_steps_ = 0;          // before the current optimiser step
+  TrainStep step_;
+  TrainProgress progress_;
+  LayerHealth layers_;
+  CheckpointInterval interval_;
+  std::optional<TrainProgress> saved_;  // what the newest checkpoint holds
+  // The newest checkpoint at a step that --checkpoint-every asks for. Others (of a stop, of the best state)
+  // are not gone back to, so that a run that was interrupted goes back to where the others do.
+  std::string rollback_file_;
+  bool improved_ = false;  // by the evaluation after the last step
+  Clock::time_point saved_at_ = Clock::now();
+  int64_t steps_here_ = 0;  // by this process
+  std::vector<KernelSeconds> kernels_;
 };
 
-std::string rows_text(const std::vector<MicroBatch>& batches) {
-  std::string out;
-  size_t count = 0;
-  for (const MicroBatch& batch : batches) {
-    for (const PackedRow& row : batch.rows) {
-      if (++count <= 8) out += fmt::format("{}{}", out.empty() ? "" : ", ", row.row + 1);
-    }
-  }
-  if (count > 8) out += fmt::format(" and {} more", count - 8);
-  return out;
-}
-
-Status Trainer::read_batches(StepReport& report) {
-  batches_.clear();
-  for (int64_t i = 0; i < job_.recipe.accumulate; ++i) {
-    ASSIGN_OR_RETURN(MicroBatch batch, stream_.next());
-    report.trained_tokens += batch.trained_tokens;
-    report.used_tokens += batch.used_tokens;
-    batches_.push_back(std::move(batch));
-  }
+Status Trainer::resume() {
+  ASSIGN_OR_RETURN(interval_, parse_checkpoint_interval(job_.recipe.checkpoint_every));
+  if (job_.resume_from.empty()) return {};
+  ASSIGN_OR_RETURN(const SavedState state, read_state(job_.resume_from));
+  RETURN_IF_ERROR(restore_state(job_.resume_from, session_, job_.plan.trained));
+  RETURN_IF_ERROR(stream_.seek(state.progress.data));
+  progress_ = state.progress;
+  rollback_file_ = job_.rollback_to;
+  saved_ = progress_;
   return {};
 }
 
-Status Trainer::micro_step(const MicroBatch& batch, int64_t index, double& loss_sum) {
-  write_batch(session_, batch);
-  if (job_.recipe.dropout > 0) {
-    const int32_t seed[2] = {static_cast<int32_t>(job_.recipe.seed),
-                             static_cast<int32_t>(micro_steps_ + index)};
-    session_.write(kDropoutSeedInput, std::span(seed));
+Status Trainer::note(int64_t step, HealthFinding finding, std::string action) {
+  if (!observer_.note) return {};
+  return observer_.note({step, std::move(finding.kind), std::move(finding.message), std::move(action)});
+}
+
+Error Trainer::not_finite(std::string_view what, const StepReport& report) const {
+  return device_error(fmt::format("{} is not finite", what),
+                      fmt::format("step {}, rows {}", report.step, step_.rows_text()),
+                      "Lower --lr, set --clip, or look at those rows.");
+}
+
+std::optional<HealthFinding> Trainer::alarm(const StepReport& report) const {
+  if (!std::isfinite(report.loss)) {
+    return HealthFinding{"not_finite", fmt::format("the loss is not finite on rows {}; look at those rows",
+                                                   step_.rows_text())};
   }
-  RETURN_IF_ERROR(session_.run(kTrainStep));
-  for (float loss : session_.output_f32(kTrainStep, kLossOutput)) loss_sum += loss;
+  const std::optional<double> score = loss_spike(progress_.losses, report.loss);
+  if (!score) return std::nullopt;
+  return HealthFinding{
+      "loss_spike", fmt::format("the loss jumped to {:.4g}, {:.0f} deviations above the recent ones, on rows "
+                                "{}; look at those rows, or lower --lr",
+                                report.loss, *score, step_.rows_text())};
+}
+
+Result<Decision> Trainer::act(const HealthFinding& finding, StepReport& report) {
+  const std::string& action = job_.recipe.on_spike;
+  const bool finite = std::isfinite(report.loss);
+  if (action == "stop" || (action == "warn" && !finite)) {
+    step_.discard(report);
+    RETURN_IF_ERROR(note(report.step, finding, "stop"));
+    RETURN_IF_ERROR(save());
+    if (!finite) return not_finite("the loss", report);
+    return device_error(finding.message, fmt::format("step {}", report.step),
+                        "The state before this step is saved; --resume with --on-spike skip leaves it out.");
+  }
+  const bool back = action == "rollback" && !rollback_file_.empty();
+  RETURN_IF_ERROR(note(report.step, finding, action == "warn" ? action : back ? "rollback" : "skip"));
+  if (action == "warn") return Decision::take;
+  step_.discard(report);
+  if (++progress_.setbacks > kMostSetbacks) {
+    return device_error(fmt::format("{} steps in a row were thrown away", progress_.setbacks),
+                        fmt::format("step {}, rows {}", report.step, step_.rows_text()),
+                        "Lower --lr, or look at those rows.");
+  }
+  if (!back) return Decision::skip;
+  RETURN_IF_ERROR(go_back());
+  return Decision::went_back;
+}
+
+// The tensors are those of the checkpoint again; the data goes on after the rows that raised the alarm.
+Status Trainer::go_back() {
+  ASSIGN_OR_RETURN(const SavedState state, read_state(rollback_file_));
+  RETURN_IF_ERROR(restore_state(rollback_file_, session_, job_.plan.trained));
+  const int64_t setbacks = progress_.setbacks;
+  progress_ = state.progress;
+  progress_.setbacks = setbacks;
+  progress_.data = stream_.state();
+  return observer_.went_back ? observer_.went_back(progress_.step, rollback_file_) : Status();
+}
+
+Status Trainer::look_at_layers(int64_t step) {
+  if (!observer_.note || step % LayerHealth::kEvery != 0) return {};
+  for (HealthFinding& finding : layers_.observe(step_.layer_norms()))
+    RETURN_IF_ERROR(note(step, std::move(finding), "warn"));
   return {};
 }
 
-Result<StepReport> Trainer::step(int64_t number) {
-  const TrainRecipe& recipe = job_.recipe;
+Result<std::optional<StepReport>> Trainer::step() {
   StepReport report;
-  report.step = number;
+  report.step = progress_.step + 1;
   report.total_steps = job_.total_steps;
   const Clock::time_point begin = Clock::now();
-  RETURN_IF_ERROR(read_batches(report));
-  report.data_seconds = seconds_since(begin);
-  const float seed = 1.0f / static_cast<float>(report.trained_tokens);
-  session_.write(kLossSeedInput, std::span(&seed, 1));
-  double loss_sum = 0;
-  for (size_t i = 0; i < batches_.size(); ++i) {
-    RETURN_IF_ERROR(micro_step(batches_[i], static_cast<int64_t>(i), loss_sum));
+  // The first step warms caches up, so the second is measured.
+  const bool measure = observer_.timed && ++steps_here_ == 2;
+  if (measure) step_.time_next(&kernels_);
+  RETURN_IF_ERROR(step_.read(report));
+  RETURN_IF_ERROR(step_.forward_backward(report, progress_.micro_steps));
+  report.learning_rate = learning_rate(lr_schedule_from_name(job_.recipe.schedule), job_.recipe.lr,
+                                       report.step, job_.total_steps, job_.recipe.warmup_steps);
+  Decision decision = Decision::take;
+  if (const std::optional<HealthFinding> finding = alarm(report)) {
+    ASSIGN_OR_RETURN(decision, act(*finding, report));
   }
-  report.loss = loss_sum / static_cast<double>(report.trained_tokens);
-  report.compute_seconds = seconds_since(begin) - report.data_seconds;
-  report.learning_rate = learning_rate(lr_schedule_from_name(recipe.schedule), recipe.lr, number,
-                                       job_.total_steps, recipe.warmup_steps);
-  session_.write(kHyperInput, optimiser_hyper(report.learning_rate, number, job_.plan.adamw));
-  RETURN_IF_ERROR(session_.run(kOptimiserStep));
-  report.gradient_norm = session_.output_f32(kOptimiserStep, kGradientNormOutput)[0];
-  const double seconds = seconds_since(begin);
-  report.optimiser_seconds = seconds - report.data_seconds - report.compute_seconds;
-  report.tokens_per_second = static_cast<double>(report.used_tokens) / seconds;
-  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
-    RETURN_IF_ERROR(not_finite(report));
-  if (number == 1) RETURN_IF_ERROR(check_first(report));
-  micro_steps_ += static_cast<int64_t>(batches_.size());
-  return report;
+  if (decision == Decision::went_back) return std::optional<StepReport>();
+  if (decision == Decision::take) {
+    RETURN_IF_ERROR(look_at_layers(report.step));
+    RETURN_IF_ERROR(step_.optimise(report));
+    if (!std::isfinite(report.gradient_norm)) {
+      ASSIGN_OR_RETURN(const std::string what, step_.name_not_finite(report, progress_.micro_steps));
+      return not_finite(what, report);
+    }
+  }
+  RETURN_IF_ERROR(finish_step(report, begin));
+  if (measure) RETURN_IF_ERROR(observer_.timed(kernels_));
+  return std::optional(report);
+}
+
+Status Trainer::finish_step(StepReport& report, Clock::time_point begin) {
+  report.tokens_per_second = static_cast<double>(report.used_tokens) / seconds_since(begin);
+  if (report.step == 1) {
+    RETURN_IF_ERROR(check_first(report));
+    progress_.first_loss = report.loss;
+  }
+  progress_.step = report.step;
+  progress_.micro_steps += job_.recipe.accumulate;
+  progress_.data = stream_.state();
+  progress_.last_loss = report.loss;
+  if (report.skipped) return {};
+  progress_.losses.add(report.loss);
+  if (job_.recipe.on_spike == "skip") progress_.setbacks = 0;
+  return {};
 }
 
 Status Trainer::check_first(const StepReport& report) const {
@@ -129,37 +218,41 @@ Status Trainer::check_first(const StepReport& report) const {
   return {};
 }
 
-// The sums were cleared by the optimiser step; running the micro-steps again fills them again.
-Status Trainer::not_finite(const StepReport& report) {
-  std::string tensor = "the loss";
-  if (std::isfinite(report.loss)) {
-    double ignored = 0;
-    for (size_t i = 0; i < batches_.size(); ++i) {
-      RETURN_IF_ERROR(micro_step(batches_[i], static_cast<int64_t>(i), ignored));
-    }
-    for (const TrainedValue& value : job_.plan.trained) {
-      const std::vector<float> sum = session_.read_state(gradient_sum_name(value.name));
-      bool finite = true;
-      for (float x : sum) finite = finite && std::isfinite(x);
-      if (!finite) {
-        tensor = "the gradient of " + value.name;
-        break;
-      }
-    }
-  }
-  return device_error(fmt::format("{} is not finite", tensor),
-                      fmt::format("step {}, rows {}", report.step, rows_text(batches_)),
-                      "Lower --lr, set --clip, or look at those rows.");
-}
-
-Status Trainer::evaluate_at(int64_t step, TrainResult& result) {
+Status Trainer::evaluate_now(TrainResult& result) {
   const bool has_part = job_.recipe.eval_fraction > 0;
   if (!has_part && !job_.eval_data) return {};
   StreamSettings settings = stream_settings(job_, has_part ? DataPart::eval : DataPart::all);
   if (job_.eval_data) settings.part = DataPart::all;
   const Dataset& dataset = job_.eval_data ? *job_.eval_data : job_.data;
   ASSIGN_OR_RETURN(result.eval, evaluate(session_, dataset, settings));
-  return observer_.evaluated ? observer_.evaluated(step, *result.eval) : Status();
+  progress_.evaluated_step = progress_.step;
+  improved_ = !progress_.best_loss || result.eval->loss < *progress_.best_loss;
+  if (improved_) {
+    progress_.best_loss = result.eval->loss;
+    progress_.best_step = progress_.step;
+  }
+  progress_.evaluations_since_best = improved_ ? 0 : progress_.evaluations_since_best + 1;
+  return observer_.evaluated ? observer_.evaluated(progress_.step, *result.eval) : Status();
+}
+
+bool Trainer::save_is_due() const {
+  if (improved_ && job_.recipe.keep_best) return true;
+  if (interval_.steps > 0) return progress_.step % interval_.steps == 0;
+  return interval_.seconds > 0 && seconds_since(saved_at_) >= interval_.seconds;
+}
+
+Status Trainer::save() {
+  if (job_.recipe.on_spike == "rollback") progress_.setbacks = 0;
+  if (!observer_.save || saved_ == progress_) return {};
+  ASSIGN_OR_RETURN(const std::string file, observer_.save(progress_, session_));
+  if (interval_.steps > 0 && progress_.step % interval_.steps == 0) rollback_file_ = file;
+  saved_ = progress_;
+  saved_at_ = Clock::now();
+  return {};
+}
+
+bool Trainer::out_of_patience() const {
+  return job_.recipe.early_stop > 0 && progress_.evaluations_since_best >= job_.recipe.early_stop;
 }
 
 AdapterSet Trainer::trained_adapter() const {
@@ -168,21 +261,36 @@ AdapterSet Trainer::trained_adapter() const {
   return set;
 }
 
+Status Trainer::after_step(const StepReport& report, TrainResult& result) {
+  if (observer_.step) RETURN_IF_ERROR(observer_.step(report));
+  if (const auto finding = loss_not_falling(progress_.losses, report.step))
+    RETURN_IF_ERROR(note(report.step, *finding, "warn"));
+  improved_ = false;
+  const int64_t every = job_.recipe.eval_every;
+  if (report.step == job_.total_steps || (every > 0 && report.step % every == 0))
+    RETURN_IF_ERROR(evaluate_now(result));
+  result.stopped = observer_.should_stop && observer_.should_stop();
+  return save_is_due() || result.stopped ? save() : Status();
+}
+
 Result<TrainResult> Trainer::run() {
   TrainResult result;
   const Clock::time_point begin = Clock::now();
-  const int64_t every = job_.recipe.eval_every;
-  for (int64_t number = 1; number <= job_.total_steps && !result.stopped; ++number) {
-    ASSIGN_OR_RETURN(const StepReport report, step(number));
-    if (number == 1) result.first_loss = report.loss;
-    result.last_loss = report.loss;
-    result.steps = number;
-    if (observer_.step) RETURN_IF_ERROR(observer_.step(report));
-    if (every > 0 && number % every == 0 && number < job_.total_steps)
-      RETURN_IF_ERROR(evaluate_at(number, result));
-    result.stopped = observer_.should_stop && observer_.should_stop();
+  if (progress_.step == 0) {
+    for (HealthFinding& finding : implausible_settings(job_.recipe, job_.adapter.modules))
+      RETURN_IF_ERROR(note(0, std::move(finding), "warn"));
   }
-  RETURN_IF_ERROR(evaluate_at(result.steps, result));
+  while (progress_.step < job_.total_steps && !result.stopped && !out_of_patience()) {
+    ASSIGN_OR_RETURN(const std::optional<StepReport> report, step());
+    if (report) RETURN_IF_ERROR(after_step(*report, result));
+  }
+  result.ended_early = !result.stopped && progress_.step < job_.total_steps;
+  if (!result.stopped && progress_.evaluated_step != progress_.step) RETURN_IF_ERROR(evaluate_now(result));
+  RETURN_IF_ERROR(save());
+  result.steps = progress_.step;
+  result.first_loss = progress_.first_loss;
+  result.last_loss = progress_.last_loss;
+  result.best_step = progress_.best_step;
   result.seconds = seconds_since(begin);
   result.planned_bytes = session_.plan().arena_bytes();
   result.allocated_bytes = session_.executor().allocated_bytes();
@@ -198,7 +306,9 @@ Result<TrainResult> run_training(TrainJob& job, Device& device, const TrainObser
                    Session::open(std::move(job.plan.plan), job.model, &job.adapter, device));
   if (observer.loaded) observer.loaded(job, session->plan());
   ASSIGN_OR_RETURN(DataStream stream, DataStream::open(job.data, stream_settings(job, DataPart::train)));
-  return Trainer(job, *session, stream, observer).run();
+  Trainer trainer(job, *session, stream, observer);
+  RETURN_IF_ERROR(trainer.resume());
+  return trainer.run();
 }
 
 }  // namespace tenon

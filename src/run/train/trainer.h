@@ -1,5 +1,6 @@
-// The training loop: data to micro-batches, micro-steps to optimiser steps, evaluation, the adapter at the
-// end. Owns the order of things and their checks; what is shown or recorded is the observer's.
+// The training loop: data to micro-batches, micro-steps to optimiser steps, evaluation, when to save, what to
+// do about a loss that jumps, the adapter at the end. Owns the order of things and their checks; what is
+// shown, recorded or written is the observer's.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,10 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "record/run_record.h"
 #include "run/evaluate.h"
 #include "run/recipe.h"
+#include "run/train/saved_state.h"
 #include "run/train/train_plan.h"
 #include "text/dataset_report.h"
 
@@ -28,6 +31,8 @@ struct TrainJob {
   TrainPlan plan;
   DataReport report;  // of the training part, or of a sample of it
   int64_t total_steps = 0;
+  std::string resume_from;  // state file to go on from; empty: from the start
+  std::string rollback_to;  // state file that --on-spike rollback goes back to; empty: none yet
 };
 
 // Errors: bad_argument, bad_file, not_found, unsupported, over_budget. `out` may be empty: planning only.
@@ -41,22 +46,39 @@ struct StepReport {
   int64_t used_tokens = 0;
   double learning_rate = 0;
   double gradient_norm = 0;  // before clipping
+  bool skipped = false;      // the gradients were thrown away
   double data_seconds = 0;
   double compute_seconds = 0;
   double optimiser_seconds = 0;
   double tokens_per_second = 0;  // used tokens over all seconds of the step
 };
 
+// Time of one program's steps that a kernel served, of one run of it.
+struct KernelSeconds {
+  std::string program;
+  std::string kernel;
+  int64_t calls = 0;
+  double seconds = 0;
+};
+
 struct TrainObserver {
   std::function<void(const TrainJob&, const Plan&)> loaded;  // weights are in memory
   std::function<Status(const StepReport&)> step;
   std::function<Status(int64_t step, const EvalResult&)> evaluated;
-  std::function<bool()> should_stop;  // asked after every step
+  // Writes the state to disk and gives the file's path. Where empty, nothing is saved on the way.
+  std::function<Result<std::string>(const TrainProgress&, Session&)> save;
+  std::function<Status(const RecordNote&)> note;  // on the health of the run
+  // The state of that file (TrainProgress::step) is in force again; steps after it do not count.
+  std::function<Status(int64_t step, const std::string& file)> went_back;
+  std::function<Status(const std::vector<KernelSeconds>&)> timed;  // once, of an early step
+  std::function<bool()> should_stop;                               // asked after every step
 };
 
 struct TrainResult {
   int64_t steps = 0;
-  bool stopped = false;  // by should_stop
+  bool stopped = false;      // by should_stop
+  bool ended_early = false;  // by --early-stop
+  int64_t best_step = 0;     // of the evaluation with the lowest loss; 0 where none was made
   double first_loss = 0;
   double last_loss = 0;
   std::optional<EvalResult> eval;
@@ -67,9 +89,10 @@ struct TrainResult {
   AdapterSet adapter;  // trained
 };
 
-// Runs a prepared job. Errors: bad_argument where the first loss is far above ln(vocab) or no gradient
-// reaches the adapter; device where a value is not finite (naming step, tensor and rows); what the observer
-// returns; device errors.
+// Runs a prepared job from the start, or from job.resume_from. The last state is saved when it ends or is
+// stopped. Errors: bad_argument where the first loss is far above ln(vocab) or no gradient reaches the
+// adapter; device where a value is not finite or the loss jumps under --on-spike stop (naming step and rows);
+// what the observer returns; those of restore_state(); device errors.
 Result<TrainResult> run_training(TrainJob& job, Device& device, const TrainObserver& observer);
 
 }  // namespace tenon

@@ -175,7 +175,7 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-std::span<const Family> alibi_families() {
+std::span<const Family> bloom_families() {
   return kFamilies;
 }
 

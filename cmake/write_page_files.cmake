@@ -1,0 +1,11 @@
+# Writes a source file with the page's parts as raw strings: cmake -DFOLDER=... -DOUT=... -P write_page_files.cmake
+set(text "#include \"run/report/page_files.h\"\n\nnamespace tenon {\n\n")
+foreach(pair "kReportPage|page.html" "kReportStyle|page.css" "kReportScript|page.js")
+  string(REPLACE "|" ";" pair "${pair}")
+  list(GET pair 0 name)
+  list(GET pair 1 file)
+  file(READ ${FOLDER}/${file} content)
+  string(APPEND text "const std::string_view ${name} = R\"tenon(${content})tenon\";\n\n")
+endforeach()
+string(APPEND text "}  // namespace tenon\n")
+file(WRITE ${OUT} "${text}")

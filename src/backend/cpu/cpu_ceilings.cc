@@ -1,0 +1,106 @@
+#include "backend/cpu/cpu_ceilings.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/cpu_ceilings.cc"
+#include "hwy/foreach_target.h"
+//
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "backend/cpu/simd-inl.h"
+#include "base/threads.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon {
+namespace HWY_NAMESPACE {
+
+// Chains of dependent multiply-adds: enough of them to fill two units of a latency of up to six cycles, few
+// enough for the registers of every target.
+constexpr int kChains = 12;
+
+// Returns flops of `count` rounds; the sum goes to `sink` so that nothing is left out.
+int64_t multiply_add(int64_t count, float* sink) {
+  const DF d;
+  VF sums[kChains];
+#pragma GCC unroll 12
+  for (auto& sum : sums) sum = hn::Set(d, 0.5f);
+  const VF x = hn::Set(d, 0.999f), y = hn::Set(d, 1e-3f);
+  for (int64_t i = 0; i < count; ++i) {
+#pragma GCC unroll 12
+    for (auto& sum : sums) sum = hn::MulAdd(sum, x, y);
+  }
+  VF total = sums[0];
+  for (int i = 1; i < kChains; ++i) total = hn::Add(total, sums[i]);
+  *sink += sum_of(total);
+  return count * kChains * 2 * static_cast<int64_t>(kLanes);
+}
+
+void read_floats(const float* from, int64_t count, float* sink) {
+  constexpr int64_t kStep = static_cast<int64_t>(kLanes);
+  VF s0 = hn::Zero(DF()), s1 = s0, s2 = s0, s3 = s0;
+  for (int64_t i = 0; i + 4 * kStep <= count; i += 4 * kStep) {
+    s0 = hn::Add(s0, load(from + i));
+    s1 = hn::Add(s1, load(from + i + kStep));
+    s2 = hn::Add(s2, load(from + i + 2 * kStep));
+    s3 = hn::Add(s3, load(from + i + 3 * kStep));
+  }
+  *sink += sum_of(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon {
+namespace {
+
+HWY_EXPORT(multiply_add);
+HWY_EXPORT(read_floats);
+
+constexpr int64_t kRounds = 1 << 20;
+constexpr int64_t kFloats = 64 << 20;
+constexpr int kRepetitions = 8;
+
+// The shortest of the repetitions, on all threads at once.
+template <typename F>
+double shortest_seconds(ThreadPool& threads, F&& work) {
+  using Clock = std::chrono::steady_clock;
+  double shortest = 1e300;
+  for (int i = 0; i < kRepetitions; ++i) {
+    const Clock::time_point begin = Clock::now();
+    threads.run(work);
+    shortest = std::min(shortest, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return shortest;
+}
+
+}  // namespace
+
+void measure_cpu_ceilings(DeviceFacts& facts) {
+  ThreadPool threads(facts.threads);
+  struct alignas(64) PerThread {
+    float sink = 0;
+    int64_t flops = 0;
+  };
+  std::vector<PerThread> own(static_cast<size_t>(facts.threads));
+  const double arithmetic = shortest_seconds(threads, [&](int thread) {
+    PerThread& mine = own[static_cast<size_t>(thread)];
+    mine.flops = HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, &mine.sink);
+  });
+  double flops = 0;
+  for (const PerThread& each : own) flops += static_cast<double>(each.flops);
+  facts.gflops_f32 = facts.gflops_bf16 = flops / arithmetic * 1e-9;
+  std::vector<float> memory(static_cast<size_t>(kFloats), 1.0f);
+  const double reading = shortest_seconds(threads, [&](int thread) {
+    const Range part = split_range(kFloats, facts.threads, thread, 1024);
+    HWY_DYNAMIC_DISPATCH(read_floats)
+    (memory.data() + part.begin, part.size(), &own[static_cast<size_t>(thread)].sink);
+  });
+  facts.gigabytes_per_second = static_cast<double>(kFloats) * 4 / reading * 1e-9;
+}
+
+}  // namespace tenon
+#endif

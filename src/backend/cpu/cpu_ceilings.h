@@ -1,0 +1,13 @@
+// What this machine's processor can do at best, measured: multiply-adds in registers, and reading memory.
+// Benchmarks and time estimates set kernels beside it.
+#pragma once
+
+#include "device/device_facts.h"
+
+namespace tenon {
+
+// Fills gflops_f32, gflops_bf16 and gigabytes_per_second of `facts` for its number of threads, in about half
+// a second and with 256 MiB of memory. The kernels multiply bf16 numbers as f32, so both ceilings are one.
+void measure_cpu_ceilings(DeviceFacts& facts);
+
+}  // namespace tenon

@@ -1,0 +1,71 @@
+// matmul_low_rank through the packed product: the low-rank part is one more block of its depth.
+#include "backend/cpu/gemm.h"
+#include "backend/cpu/kernel_support.h"
+
+namespace tenon {
+namespace {
+
+bool serves(const OpSite& site, const DeviceFacts& facts) {
+  if (facts.kind != DeviceKind::cpu) return false;
+  const std::span<const Type> in = site.inputs;
+  if (!is_vector_dtype(in[0].dtype) || !is_vector_dtype(in[2].dtype)) return false;
+  if (!is_vector_dtype(site.outputs[0].dtype) || (in.size() == 5 && !is_vector_dtype(in[4].dtype)))
+    return false;
+  const int64_t k = in[0].shape[1], rank = in[2].shape[1];
+  return k > 0 && rank > 0 && rank <= kMostTailDepth;
+}
+
+int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
+  const Type& out = site.outputs[0];
+  return gemm_workspace_bytes({.m = out.shape[0],
+                               .n = out.shape[1],
+                               .k = site.inputs[0].shape[1],
+                               .b_dtype = site.inputs[1].dtype,
+                               .b_transposed = site.attrs.flag("trans_b"),
+                               .out_dtype = out.dtype,
+                               .tail_k = site.inputs[2].shape[1]},
+                              facts.threads);
+}
+
+GemmMatrix matrix(const TensorView& tensor, bool transposed = false) {
+  return {tensor.data, tensor.type.dtype, tensor.type.shape[1], transposed};
+}
+
+void run(const KernelCall& call) {
+  const TensorView &a = call.inputs[0], &b = call.inputs[1], &low = call.inputs[2], &up = call.inputs[3];
+  const TensorView& out = call.outputs[0];
+  const bool trans_b = call.attrs->flag("trans_b");
+  Gemm g;
+  g.m = out.type.shape[0];
+  g.n = out.type.shape[1];
+  g.k = a.type.shape[1];
+  g.a = matrix(a);
+  g.b = matrix(b, trans_b);
+  g.round_b = rounds_second(a.type.dtype, b.type.dtype);
+  g.tail = {.k = low.type.shape[1],
+            .a = matrix(low),
+            .b = matrix(up, trans_b),
+            .round_b = rounds_second(low.type.dtype, up.type.dtype),
+            .alpha = static_cast<float>(call.attrs->real("alpha"))};
+  if (call.inputs.size() == 5) {
+    const TensorView& addend = call.inputs[4];
+    g.addend = {addend.data, addend.type.dtype, addend.type.shape.rank() == 1 ? 0 : addend.type.shape[1]};
+  }
+  g.out = out.data;
+  g.out_dtype = out.type.dtype;
+  g.out_stride = g.n;
+  gemm(g, call.workspace, *call.threads);
+}
+
+}  // namespace
+
+const KernelDef& matmul_low_rank_packed_kernel() {
+  static constexpr KernelDef def{.op = "matmul_low_rank",
+                                 .name = "matmul_low_rank_packed",
+                                 .serves = serves,
+                                 .workspace_bytes = workspace_bytes,
+                                 .run = run};
+  return def;
+}
+
+}  // namespace tenon

@@ -1,0 +1,159 @@
+// attention and biased_attention over packed sequences, paged_attention and biased_paged_attention over
+// caches: a warp for each token and head, keys one after the other with a running softmax. It serves any head
+// size and every option; the order of additions depends on a token's own keys alone.
+#include "backend/cuda/attention.h"
+
+#include "backend/cuda/kernel_list.h"
+#include "backend/cuda/kernel_support.h"
+
+namespace tenon::cuda {
+namespace {
+
+// Where the keys of one query lie.
+struct PackedKeys {
+  const int32_t* sequence_begin;
+  static constexpr int kWarps = 1;  // that share a query's keys
+  __device__ bool has(int64_t) const { return true; }
+  __device__ int64_t position(int64_t t) const { return t - sequence_begin[t]; }
+  __device__ int64_t row(int64_t t, int64_t j) const { return sequence_begin[t] + j; }
+};
+
+struct PagedKeys {
+  const int32_t *page_table, *stream, *positions;
+  int64_t max_pages, page_tokens, pages;
+  static constexpr int kWarps = 8;
+  __device__ bool has(int64_t t) const { return stream[t] >= 0; }
+  __device__ int64_t position(int64_t t) const { return positions[t]; }
+  __device__ int64_t row(int64_t t, int64_t j) const {
+    if (j / page_tokens >= max_pages) stop();
+    const int64_t page = page_table[stream[t] * max_pages + j / page_tokens];
+    if (page < 0 || page >= pages) stop();
+    return page * page_tokens + j % page_tokens;
+  }
+};
+
+// A softmax-weighted sum of values, and what it takes to go on or to join another.
+template <int kPer>
+struct RunningSum {
+  float largest = -INFINITY, total = 0;
+  WarpRow<kPer> sum = WarpRow<kPer>::zero();
+
+  __device__ void add(float score, const WarpRow<kPer>& value) {
+    const float next = fmaxf(largest, score), kept = expf(largest - next), weight = expf(score - next);
+    total = total * kept + weight;
+    sum.multiply(kept);
+    sum.add(weight, value);
+    largest = next;
+  }
+};
+
+// Joins the sums of a block's warps in their order; the result is warp 0's.
+template <int kPer, int kWarps>
+__device__ void join_warps(RunningSum<kPer>& mine) {
+  __shared__ float largest[kWarps], total[kWarps];
+  __shared__ float rows[kWarps][kPer * kWarp];
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (lane == 0) {
+    largest[warp] = mine.largest;
+    total[warp] = mine.total;
+  }
+  for (int i = 0; i < kPer; ++i) rows[warp][i * kWarp + lane] = mine.sum.element[i];
+  __syncthreads();
+  if (warp != 0) return;
+  for (int other = 1; other < kWarps; ++other) {
+    if (total[other] == 0) continue;
+    const float next = fmaxf(mine.largest, largest[other]);
+    const float kept = expf(mine.largest - next), added = expf(largest[other] - next);
+    mine.total = mine.total * kept + total[other] * added;
+    for (int i = 0; i < kPer; ++i) {
+      mine.sum.element[i] = mine.sum.element[i] * kept + rows[other][i * kWarp + lane] * added;
+    }
+    mine.largest = next;
+  }
+}
+
+// A block has Keys::kWarps warps for one token and head, which take its keys by turns, or else kWarpsPerBlock
+// tokens and heads.
+template <int kPer, typename Keys>
+__global__ void attend(Tensor q, Tensor k, Tensor v, Tensor out, float* lse, Keys keys, ScoreRule rule,
+                       Heads h, int64_t items) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int64_t item =
+      Keys::kWarps > 1 ? blockIdx.x : static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + warp;
+  const int turn = Keys::kWarps > 1 ? warp : 0;
+  if (item >= items) return;
+  const int64_t t = item / h.heads, head = item % h.heads, kv = h.kv_of(head);
+  RunningSum<kPer> running;
+  if (!keys.has(t)) {
+    if (turn == 0) running.sum.store_to(out, item * h.v_head_dim, h.v_head_dim);
+    return;
+  }
+  const auto query = WarpRow<kPer>::load_from(q, item * h.head_dim, h.head_dim);
+  if (rule.sinks != nullptr && turn == 0) {
+    running.largest = rule.sinks[head];
+    running.total = 1;
+  }
+  const int64_t p = keys.position(t);
+  for (int64_t j = rule.first_seen(p) + turn; j <= p; j += Keys::kWarps) {
+    const int64_t row = keys.row(t, j) * h.kv_heads + kv;
+    const auto key = WarpRow<kPer>::load_from(k, row * h.head_dim, h.head_dim);
+    const auto value = WarpRow<kPer>::load_from(v, row * h.v_head_dim, h.v_head_dim);
+    float slope;
+    running.add(rule.score(query.dot(key), head, j, &slope), value);
+  }
+  if constexpr (Keys::kWarps > 1) join_warps<kPer, Keys::kWarps>(running);
+  if (turn != 0) return;
+  running.sum.multiply(1 / running.total);
+  running.sum.store_to(out, item * h.v_head_dim, h.v_head_dim);
+  if (lse != nullptr && threadIdx.x % kWarp == 0) lse[item] = running.largest + logf(running.total);
+}
+
+template <typename Keys>
+void launch_attend(const KernelCall& call, const Keys& keys, const Heads& h, size_t plain, float* lse) {
+  const int64_t items = call.inputs[0].type.shape[0] * h.heads;
+  constexpr bool kShared = Keys::kWarps > 1;
+  const unsigned blocks = kShared ? static_cast<unsigned>(items) : blocks_for(items, kWarpsPerBlock);
+  const unsigned threads = (kShared ? Keys::kWarps : kWarpsPerBlock) * kWarp;
+  with_row_width(std::max(h.head_dim, h.v_head_dim), [&](auto per) {
+    launch(call, attend<decltype(per)::value, Keys>, blocks, threads, 0, input(call, 0), input(call, 1),
+           input(call, 2), output(call, 0), lse, keys, score_rule(call, plain), h, items);
+  });
+}
+
+void run_packed(const KernelCall& call) {
+  const Shape &q = call.inputs[0].type.shape, &v = call.inputs[2].type.shape;
+  launch_attend(call, PackedKeys{input_as<int32_t>(call, 3)}, {q[1], v[1], q[2], v[2]}, 4,
+                output_as<float>(call, 1));
+}
+
+void run_paged(const KernelCall& call) {
+  const Shape &q = call.inputs[0].type.shape, &k = call.inputs[1].type.shape, &v = call.inputs[2].type.shape;
+  const PagedKeys keys{input_as<int32_t>(call, 3),
+                       input_as<int32_t>(call, 4),
+                       input_as<int32_t>(call, 5),
+                       call.inputs[3].type.shape[1],
+                       k[1],
+                       k[0]};
+  launch_attend(call, keys, {q[1], v[2], q[2], v[3]}, 6, nullptr);
+}
+
+constexpr KernelDef kKernels[] = {
+    {.op = "attention", .name = "attention_rows", .serves = serves_attention, .run = run_packed},
+    {.op = "biased_attention",
+     .name = "biased_attention_rows",
+     .serves = serves_attention,
+     .run = run_packed},
+    {.op = "paged_attention", .name = "paged_attention_rows", .serves = serves_attention, .run = run_paged},
+    {.op = "biased_paged_attention",
+     .name = "biased_paged_attention_rows",
+     .serves = serves_attention,
+     .run = run_paged},
+};
+
+}  // namespace
+
+std::span<const KernelDef> attention_kernels() {
+  return kKernels;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,25 @@
+// What to know of a tokenizer before tuning, and how two tokenizers differ. Used by `tenon inspect
+// tokenizer`.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+
+namespace tenon {
+
+struct TokenizerQuestion {
+  std::string path;
+  std::string other;                // to compare with; empty: none
+  std::optional<std::string> text;  // to compare on, in place of the language samples
+};
+
+// The audit, or the comparison where there is another one; "notes" holds what to mind, in sentences.
+Result<nlohmann::ordered_json> tokenizer_answer(const TokenizerQuestion& question);
+
+// For people: the facts, then a line for every note.
+std::string answer_text(const nlohmann::ordered_json& answer);
+
+}  // namespace tenon

@@ -1,0 +1,87 @@
+#include "run/bench/kernel_times.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ir/builder.h"
+
+namespace tenon {
+namespace {
+
+std::string type_list(const std::vector<Type>& types) {
+  std::string out;
+  for (const Type& type : types) out += (out.empty() ? "" : ", ") + type.text();
+  return out;
+}
+
+struct StepWork {
+  SiteTypes types;
+  Cost cost;
+};
+
+StepWork work_of(const Program& program, const Op& op) {
+  StepWork work{site_types(program, op), {}};
+  work.cost = op.def->cost({*op.def, op.attrs, work.types.inputs, work.types.outputs});
+  return work;
+}
+
+// Steps put together; `seconds` has one time for each step.
+std::vector<KernelTime> gathered(const ProgramPlan& program, const std::vector<double>& seconds) {
+  std::map<std::pair<std::string_view, std::string>, KernelTime> times;
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const PlanStep& step = program.steps[i];
+    if (step.kernel == nullptr) continue;
+    const Op& op = program.program.op(step.op);
+    const StepWork work = work_of(program.program, op);
+    std::string types = fmt::format("{} -> {}", type_list(work.types.inputs), type_list(work.types.outputs));
+    KernelTime& time = times[{step.kernel->name, types}];
+    time.op = op.def->name;
+    time.kernel = step.kernel->name;
+    time.types = std::move(types);
+    time.bf16 = !work.types.inputs.empty() && work.types.inputs[0].dtype == DType::bf16;
+    time.calls += 1;
+    time.seconds += seconds[i];
+    time.flops += work.cost.flops;
+    time.bytes += work.cost.bytes_read + work.cost.bytes_written;
+  }
+  std::vector<KernelTime> out;
+  for (auto& [key, time] : times) out.push_back(std::move(time));
+  return out;
+}
+
+}  // namespace
+
+std::vector<KernelTime> describe_kernels(const ProgramPlan& program) {
+  return gathered(program, std::vector<double>(program.steps.size(), 0.0));
+}
+
+Result<std::vector<KernelTime>> time_kernels(Executor& executor, const ProgramPlan& program, int runs) {
+  std::vector<double> seconds(program.steps.size()), best(program.steps.size(), 1e300);
+  RETURN_IF_ERROR(executor.run(program.program.name));
+  for (int i = 0; i < runs; ++i) {
+    RETURN_IF_ERROR(executor.run(program.program.name, seconds));
+    for (size_t j = 0; j < best.size(); ++j) best[j] = std::min(best[j], seconds[j]);
+  }
+  std::vector<KernelTime> out = gathered(program, best);
+  std::stable_sort(out.begin(), out.end(),
+                   [](const KernelTime& a, const KernelTime& b) { return a.seconds > b.seconds; });
+  return out;
+}
+
+double least_seconds(const KernelTime& time, const DeviceFacts& ceilings) {
+  const double gflops = time.bf16 ? ceilings.gflops_bf16 : ceilings.gflops_f32;
+  if (gflops <= 0 || ceilings.gigabytes_per_second <= 0) return 0;
+  return std::max(static_cast<double>(time.flops) / (gflops * 1e9),
+                  static_cast<double>(time.bytes) / (ceilings.gigabytes_per_second * 1e9));
+}
+
+int64_t program_flops(const Program& program) {
+  int64_t flops = 0;
+  for (const Op& op : program.ops) flops += work_of(program, op).cost.flops;
+  return flops;
+}
+
+}  // namespace tenon

@@ -1,0 +1,41 @@
+// Where the time of a program goes: one run timed step by step, steps of one kernel and one set of types put
+// together. Also times each kind of step against what the machine could do at best.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "device/device_facts.h"
+#include "exec/executor.h"
+
+namespace tenon {
+
+// Steps of one program that run the same kernel on the same types.
+struct KernelTime {
+  std::string op;
+  std::string kernel;
+  std::string types;  // "f32[2048,576], f32[576,576] -> f32[2048,576]"
+  int64_t calls = 0;
+  double seconds = 0;  // of all calls
+  int64_t flops = 0;   // of all calls
+  int64_t bytes = 0;   // read and written, by a perfect cache
+  bool bf16 = false;   // whether its products are of bf16 numbers
+};
+
+// The steps of a program put together, without times, in no particular order.
+std::vector<KernelTime> describe_kernels(const ProgramPlan& program);
+
+// Runs `program` once to warm up and then `runs` times, keeping each step's shortest time. The most expensive
+// first. Errors of the device.
+Result<std::vector<KernelTime>> time_kernels(Executor& executor, const ProgramPlan& program, int runs);
+
+// The least seconds that the machine needs for it: arithmetic and memory traffic at their ceilings, whichever
+// is slower. 0 where the ceilings are not known.
+double least_seconds(const KernelTime& time, const DeviceFacts& ceilings);
+
+// flops of one run of a program.
+int64_t program_flops(const Program& program);
+
+}  // namespace tenon
