@@ -135,7 +135,8 @@ std::vector<double> ConfigReader::numbers_or_empty(std::string_view key) {
   if (!value) return out;
   if (!value->is_array()) wrong_kind(key, "an array of numbers");
   for (const json& item : *value) {
-    if (item.is_object() && item.value("__float__", "") == "Infinity") {
+    const auto spelled = item.is_object() ? item.find("__float__") : item.end();
+    if (item.is_object() && spelled != item.end() && *spelled == "Infinity") {
       out.push_back(INFINITY);
       continue;
     }

@@ -26,8 +26,8 @@ FullSizes read_full_sizes(ConfigReader& config, const std::vector<bool>& sliding
     auto layer = by_layer->object(std::to_string(i));
     config.require(layer.has_value(), "per_layer_config", "lacks a layer of full attention");
     if (!layer) return sizes;
-    const FullSizes own{layer->positive("head_dim"), layer->positive_or("num_key_value_heads", kv_heads)};
-    sizes = own;
+    sizes = {layer->positive("head_dim"), layer->positive_or("num_key_value_heads", kv_heads)};
+    if (const Status status = layer->status(); !status.ok()) config.fail(status.error());
   }
   return sizes;
 }
