@@ -59,6 +59,20 @@ $ cp d.jsonl was.jsonl; echo '{"prompt":"one","completion":" more"}' >> d.jsonl;
 tenon: INT: it would not be the same run: data has changed
   Put it back as it was, or begin another run with --out.
 
+$ mkdir parts; head -20 d.jsonl > parts/a.jsonl; tail -20 d.jsonl > parts/b.jsonl; . ./common.sh; common --data parts --out many --steps 4 2> /dev/null; common --data parts/a.jsonl:0.7,parts/b.jsonl:0.3 --out mixed --steps 4 2> /dev/null
+$ tenon train --resume mixed --data parts/a.jsonl:0.5,parts/b.jsonl:0.5 --steps 6 2>&1 | tail -2
+tenon: mixed: it would not be the same run: data mixture has changed
+  Put it back as it was, or begin another run with --out.
+[exit 2]
+
+$ tenon train --resume mixed --steps 6 2>&1 | grep Trained
+Trained 6 steps in ...
+
+$ echo '{"prompt":"one","completion":" more"}' >> parts/b.jsonl; tenon train --resume many --steps 6 2>&1 | tail -2
+tenon: many: it would not be the same run: data file 2 (b.jsonl) has changed
+  Put it back as it was, or begin another run with --out.
+[exit 2]
+
 $ sed -i 's/^lr: .*/lr: 1/' INT/recipe.yaml; tenon train --resume INT
 tenon: INT/recipe.yaml: lr was edited: the run has '0.0002', the file says '1'
   Give it by name: --resume RUN --lr 1

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -113,6 +114,23 @@ Status add_digest(std::map<std::string, std::string>& digests, const std::string
   return {};
 }
 
+// "data" for a single file, else "data file 2 (b.jsonl)"; and how sources are mixed, where they are.
+Status add_data_digests(std::map<std::string, std::string>& digests, const std::string& what,
+                        const Dataset& dataset) {
+  for (size_t i = 0; i < dataset.files(); ++i) {
+    const std::string& path = dataset.file(i).path();
+    const std::string name = path.substr(path.rfind('/') + 1);
+    const std::string key = dataset.files() == 1 ? what : fmt::format("{} file {} ({})", what, i + 1, name);
+    RETURN_IF_ERROR(add_digest(digests, key, path));
+  }
+  if (!dataset.mixture().weighted()) return {};
+  std::string mixture;
+  for (const MixtureSource& source : dataset.mixture().sources())
+    mixture += fmt::format("{} rows, weight {}\n", source.rows, source.weight.value_or(0));
+  digests[what + " mixture"] = digest(std::as_bytes(std::span(mixture)));
+  return {};
+}
+
 }  // namespace
 
 bool ResumePoint::ended() const {
@@ -160,8 +178,8 @@ Result<std::map<std::string, std::string>> run_digests(const TrainJob& job) {
     if (const auto path = job.model.checkpoint.side_file(name))
       RETURN_IF_ERROR(add_digest(digests, fmt::format("model {}", name), *path));
   }
-  RETURN_IF_ERROR(add_digest(digests, "data", job.recipe.data));
-  if (!job.recipe.eval_data.empty()) RETURN_IF_ERROR(add_digest(digests, "eval-data", job.recipe.eval_data));
+  RETURN_IF_ERROR(add_data_digests(digests, "data", job.data));
+  if (job.eval_data) RETURN_IF_ERROR(add_data_digests(digests, "eval-data", *job.eval_data));
   if (!job.recipe.chat_template.empty())
     RETURN_IF_ERROR(add_digest(digests, "template", job.recipe.chat_template));
   if (!job.recipe.adapter.empty()) {
