@@ -113,6 +113,21 @@ Status add_digest(std::map<std::string, std::string>& digests, const std::string
   return {};
 }
 
+// Of every file of a data set, and the weights that mix them.
+Status add_data_digests(std::map<std::string, std::string>& digests, const std::string& what,
+                        const Dataset& data) {
+  for (size_t i = 0; i < data.files(); ++i) {
+    const std::string name = data.files() == 1 ? what : fmt::format("{} {}", what, i + 1);
+    RETURN_IF_ERROR(add_digest(digests, name, data.file(i).path()));
+  }
+  if (!data.mixture().weighted()) return {};
+  std::string& weights = digests[what + " weights"];
+  for (const MixtureSource& source : data.mixture().sources()) {
+    weights += fmt::format("{}{}", weights.empty() ? "" : ",", *source.weight);
+  }
+  return {};
+}
+
 }  // namespace
 
 bool ResumePoint::ended() const {
@@ -160,8 +175,8 @@ Result<std::map<std::string, std::string>> run_digests(const TrainJob& job) {
     if (const auto path = job.model.checkpoint.side_file(name))
       RETURN_IF_ERROR(add_digest(digests, fmt::format("model {}", name), *path));
   }
-  RETURN_IF_ERROR(add_digest(digests, "data", job.recipe.data));
-  if (!job.recipe.eval_data.empty()) RETURN_IF_ERROR(add_digest(digests, "eval-data", job.recipe.eval_data));
+  RETURN_IF_ERROR(add_data_digests(digests, "data", job.data));
+  if (job.eval_data) RETURN_IF_ERROR(add_data_digests(digests, "eval-data", *job.eval_data));
   if (!job.recipe.chat_template.empty())
     RETURN_IF_ERROR(add_digest(digests, "template", job.recipe.chat_template));
   if (!job.recipe.adapter.empty()) {
