@@ -228,7 +228,7 @@ TEST_F(CheckpointForms, WeightsAreHeldInTheDtypeAskedFor) {
 TEST_F(CheckpointForms, QuantisedMatricesStayInTheFile) {
   const auto model = open_model(write_gguf(DType::q4_1));
   ASSERT_TRUE(model.ok());
-  const WeightDTypes stored = choose_weight_dtypes(*model, "as-stored");
+  const WeightDTypes stored = choose_weight_dtypes(*model, "as-stored", device->facts());
   EXPECT_EQ(stored.at("model.embed_tokens.weight"), DType::q4_1);
   EXPECT_FALSE(stored.contains("model.layers.0.mlp.down_proj.weight"));  // rows of 56: stored in f32
   EXPECT_FALSE(stored.contains("model.norm.weight"));

@@ -34,6 +34,9 @@ std::string name_of(const std::string& folder) {
 struct Demands {
   bool greedy = true;
   double train_loss = 1e-4;
+  bool adapter = true;
+  double bf16_loss = 0;  // where bf16 does not hold the curve, nor small gradients
+  double grad = 0;       // where float32 asks for more than the golden's tolerance
 };
 
 // The tree whose tests/ and ../shared are read: TENON_TEST_TREE, or the one that this was built from.
@@ -55,6 +58,9 @@ std::map<std::string, Demands> supported() {
     while (words >> word) {
       if (word == "no_greedy") demands.greedy = false;
       if (word == "train_loss") words >> demands.train_loss;
+      if (word == "no_adapter") demands.adapter = false;
+      if (word == "bf16_loss") words >> demands.bf16_loss;
+      if (word == "grad") words >> demands.grad;
     }
   }
   return families;
@@ -181,7 +187,7 @@ TEST_P(Golden, BaseInFloat32) {
   EXPECT_LE(distance(got.floats.at("logits"), want.floats.at("logits")), tolerance("logits"));
   const double loss = facts["loss"];
   EXPECT_NEAR(got.floats.at("loss")[0], loss, std::max(2e-5 * loss, 1e-6));
-  expect_gradients(got, "grad.", tolerance("grad"));
+  expect_gradients(got, "grad.", std::max(tolerance("grad"), supported()[name_of(GetParam())].grad));
   if (!decodes) return;
   const std::vector<int32_t>& greedy = got.integers.at("greedy_ids");
   const size_t prompt = greedy.size() - facts["greedy_margins"].size();
@@ -192,6 +198,7 @@ TEST_P(Golden, BaseInFloat32) {
 }
 
 TEST_P(Golden, AdapterInFloat32) {
+  if (!supported()[name_of(GetParam())].adapter) GTEST_SKIP() << "its adapter is refused";
   ProbeRequest request;
   request.adapter = GetParam() + "/adapter";
   request.gradients = ProbeGradients::adapter;
@@ -217,6 +224,8 @@ TEST_P(Golden, AdapterInFloat32) {
 // Where experts are chosen, rounding moves tokens whose scores nearly tie to other experts, in either maths:
 // then logits, the gradient as a whole and the curve are only asked to stay near.
 TEST_P(Golden, AdapterInBf16) {
+  const Demands demands = supported()[name_of(GetParam())];
+  if (!demands.adapter) GTEST_SKIP() << "its adapter is refused";
   constexpr double kBf16Factor = 3, kBf16Rounding = 0x1p-8;
   ProbeRequest request;
   request.compute = DType::bf16;
@@ -227,7 +236,8 @@ TEST_P(Golden, AdapterInBf16) {
   request.clip = facts["lora_train"]["max_grad_norm"];
   const TensorFile got = run(request);
   ASSERT_TRUE(got.floats.contains("logits"));
-  const RoundedMaths naive = naive_bf16();
+  RoundedMaths naive = naive_bf16();
+  naive.chooses = naive.chooses || demands.bf16_loss > 0;
   const auto limit = [](double rounded) { return kBf16Factor * rounded + kBf16Rounding; };
   const std::vector<float>& logits = want.floats.at("lora_logits");
   EXPECT_LE(distance(got.floats.at("logits"), logits),
@@ -253,7 +263,9 @@ TEST_P(Golden, AdapterInBf16) {
   }
   const std::vector<double> losses = facts["lora_train"]["losses"];
   for (size_t i = 0; i < losses.size(); ++i)
-    EXPECT_NEAR(got.floats.at("train_losses")[i] / losses[i], 1, naive.chooses ? 0.15 : 0.05) << i;
+    EXPECT_NEAR(got.floats.at("train_losses")[i] / losses[i], 1,
+                std::max(naive.chooses ? 0.15 : 0.05, demands.bf16_loss))
+        << i;
 }
 
 TEST(GoldenRest, IsRefusedWithTheReason) {

@@ -130,6 +130,8 @@ TEST_F(HealthOfRuns, RollbackGoesToTheCheckpointAndOnBehindTheRows) {
   ASSERT_FALSE(record->resumes.empty());
   EXPECT_EQ(record->resumes[0].reason, "rollback");
   EXPECT_EQ(record->resumes[0].step % 5, 0);
+  ASSERT_FALSE(record->notes.empty());
+  EXPECT_EQ(record->notes[0].action, "rollback");
   EXPECT_EQ(record->steps.size(), 60u);
   const auto whole = bits_of(r.out);
   r.out = run_path("interrupted");

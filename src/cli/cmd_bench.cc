@@ -28,11 +28,12 @@ struct BenchArguments {
   Clock::time_point start;  // of the program, as good as
   std::string work;
   std::string model;
+  std::string random;  // a config.json
   TrainBenchSettings train;
   GenerateBenchSettings generate;
   KernelBenchSettings kernels;
   StringList without;
-  std::string weights = "as-stored";
+  std::string weights = "auto";
   DeviceArguments device;
   bool times_kernels = false;
   bool json = false;
@@ -129,18 +130,24 @@ void print(const BenchArguments& a, const Json& facts, const std::vector<KernelT
   if (!kernels.empty()) write_output("\n" + kernel_table(kernels, ceilings));
 }
 
-Result<Model> open_bench_model(const BenchArguments& a) {
-  if (a.model.empty())
-    return bad_argument("there is no model to run", "--model", "Name a folder or a GGUF file.");
-  return open_model(a.model);
+Result<BenchModel> open_model_of(const BenchArguments& a) {
+  if (a.model.empty() == a.random.empty()) {
+    return bad_argument("either a model or a configuration for random weights is to run", "--model",
+                        "Name a folder or a GGUF file with --model, or a config.json with --random.");
+  }
+  return a.random.empty() ? open_bench_model(a.model) : random_bench_model(a.random);
+}
+
+WeightDTypes weights_of(const BenchModel& model, const BenchArguments& a, const DeviceFacts& facts) {
+  return model.model ? choose_weight_dtypes(*model.model, a.weights, facts) : WeightDTypes();
 }
 
 Status run_train(BenchArguments& a, Device& device) {
-  ASSIGN_OR_RETURN(const Model model, open_bench_model(a));
+  ASSIGN_OR_RETURN(const BenchModel model, open_model_of(a));
   TrainBenchSettings& settings = a.train;
   settings.compute = compute_dtype(a.device, device.facts());
   settings.without = a.without;
-  settings.weights = choose_weight_dtypes(model, a.weights);
+  settings.weights = weights_of(model, a, device.facts());
   settings.times_kernels = a.times_kernels;
   ASSIGN_OR_RETURN(const TrainBench bench, bench_train(model, device, settings));
   const DeviceFacts ceilings = measured_facts(device.facts());
@@ -174,11 +181,11 @@ Status run_train(BenchArguments& a, Device& device) {
 }
 
 Status run_generate(BenchArguments& a, Device& device) {
-  ASSIGN_OR_RETURN(const Model model, open_bench_model(a));
+  ASSIGN_OR_RETURN(const BenchModel model, open_model_of(a));
   GenerateBenchSettings& settings = a.generate;
   settings.compute = compute_dtype(a.device, device.facts());
   settings.without = a.without;
-  settings.weights = choose_weight_dtypes(model, a.weights);
+  settings.weights = weights_of(model, a, device.facts());
   settings.times_kernels = a.times_kernels;
   ASSIGN_OR_RETURN(const GenerateBench bench, bench_generate(model, device, settings));
   const DeviceFacts ceilings = measured_facts(device.facts());
@@ -194,7 +201,7 @@ Status run_generate(BenchArguments& a, Device& device) {
       {"prompt", settings.prompt},
       {"new", settings.new_tokens},
       {"streams", settings.streams},
-      {"type", a.weights == "as-stored" ? "as-is" : a.weights},
+      {"type", a.weights == "as-stored" || a.weights == "auto" ? "as-is" : a.weights},
       {"threads", ceilings.threads},
       {"prefill_tokens_per_second", rounded(static_cast<double>(settings.prompt) * streams / prefill, 10)},
       {"decode_tokens_per_second", rounded(static_cast<double>(settings.new_tokens) * streams / decode, 10)},
@@ -287,6 +294,7 @@ Status run_bench(BenchArguments& a) {
 std::vector<Option> bench_options(BenchArguments& a) {
   return {
       {"model", &a.model, "Model folder or GGUF file, for train and generate", "PATH"},
+      {"random", &a.random, "In place of --model: random weights for the model of a config.json", "CONFIG"},
       {"batch", &a.train.batch, "train: sequences of a step", "N", {}, at_least(1)},
       {"seq", &a.train.seq, "train: tokens of a sequence", "N", {}, at_least(2)},
       {"rank", &a.train.rank, "train: rank of the adapter", "N", {}, at_least(1)},
@@ -320,6 +328,7 @@ Command bench_command() {
   command.example =
       "tenon bench train --model MODEL --batch 4 --seq 512 --rank 16 --steps 6 --threads 2\n"
       "tenon bench generate --model MODEL --prompt 512 --new 128 --streams 1 --threads 2 --json\n"
+      "tenon bench train --device cuda --random config.json --rank 64 --batch 2 --seq 2048\n"
       "tenon bench kernels --op matmul";
   command.positionals = {{"WORK", &a->work, "train, generate or kernels"}};
   command.options = bench_options(*a);

@@ -21,7 +21,7 @@ struct EvalArguments {
   int64_t tokens_per_step = 2048;
   int64_t max_tokens = 0;
   StringList without;
-  std::string weights = "as-stored";
+  std::string weights = "auto";
   DeviceArguments device;
   bool json = false;
 };
@@ -59,7 +59,7 @@ Status run_eval(EvalArguments& a) {
   ASSIGN_OR_RETURN(const ModelText text, open_text(model, a.chat_template));
   ASSIGN_OR_RETURN(const Dataset data, Dataset::open(a.data));
   const ProgramSettings settings{compute_dtype(a.device, device->facts()), a.without,
-                                 choose_weight_dtypes(model, a.weights)};
+                                 choose_weight_dtypes(model, a.weights, device->facts())};
   std::optional<AdapterSet> adapter;
   if (!a.adapter.empty()) {
     ASSIGN_OR_RETURN(adapter, read_adapter(a.adapter, forward_program(model.spec, 1, settings)));

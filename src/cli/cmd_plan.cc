@@ -14,6 +14,7 @@
 #include "plan/fit.h"
 #include "plan/report.h"
 #include "run/bench/predict.h"
+#include "run/cache_report.h"
 #include "run/generator.h"
 #include "run/train/train_plan.h"
 
@@ -31,7 +32,9 @@ struct PlanArguments {
   bool json = false;
 };
 
-Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int64_t budget) {
+// `cache`: null where nothing is generated.
+Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int64_t budget,
+                  const CacheReport* cache = nullptr) {
   const MemoryReport report = memory_report(plan);
   const FitVerdict verdict = fit(needed_bytes(plan), budget);
   std::vector<PredictedTime> times;
@@ -43,11 +46,16 @@ Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int6
     out["needed_bytes"] = verdict.needed_bytes;
     out["budget_bytes"] = verdict.budget_bytes;
     out["fits"] = verdict.fits;
+    if (cache) {
+      out["cache_token_bytes"] = cache->token_bytes();
+      out["cache_state_bytes"] = cache->state_bytes();
+    }
     for (const PredictedTime& time : times) out["predicted_seconds"][time.program] = time.seconds;
     write_output(out.dump(2) + "\n");
     return {};
   }
   write_output(memory_report_text(report));
+  if (cache) write_output("\n" + cache_report_text(*cache));
   write_output(fmt::format("{}: {} of {}.\n", verdict.fits ? "It fits" : "It does not fit",
                            format_bytes(verdict.needed_bytes), format_bytes(budget)));
   for (const PredictedTime& time : times) {
@@ -72,7 +80,8 @@ Status plan_generation(const PlanArguments& a, const Model& model, Device& devic
   std::vector<Program> programs = generator_programs(model.spec, modules, settings);
   if (a.prefill == 0) programs.resize(1);  // decoding alone
   ASSIGN_OR_RETURN(const Plan plan, plan_programs(std::move(programs), model, device, settings.without));
-  RETURN_IF_ERROR(print_plan(plan, a, device, budget));
+  const CacheReport cache = cache_report(plan.programs.front().program);
+  RETURN_IF_ERROR(print_plan(plan, a, device, budget, &cache));
   const FitVerdict verdict = fit(needed_bytes(plan), budget);
   if (verdict.fits) return {};
   return over_budget(fmt::format("generation needs {}, {} more than there are",

@@ -99,9 +99,9 @@ void add_device_options(Command& command, DeviceArguments& arguments) {
 Option weights_option(std::string* target) {
   return {"weights",
           target,
-          "Matrices in memory: as-stored leaves quantised ones in the file as they are",
+          "Matrices in memory: as-stored leaves quantised ones in the file as they are; auto does on a CPU",
           {},
-          {"as-stored", "bf16", "q8_0", "f32"}};
+          {"auto", "as-stored", "bf16", "q8_0", "f32"}};
 }
 
 Result<std::unique_ptr<Device>> open_device(const DeviceArguments& arguments) {

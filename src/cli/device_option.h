@@ -21,7 +21,7 @@ struct DeviceArguments {
 
 void add_device_options(Command& command, DeviceArguments& arguments);
 
-// --weights: how matrices are kept in memory (run/weight_dtypes.h), "as-stored" at first.
+// --weights: how matrices are kept in memory (run/weight_dtypes.h).
 Option weights_option(std::string* target);
 
 // "cpu", or "cuda" and "cuda:N" for the N-th visible GPU. Fails where this build or machine has no such

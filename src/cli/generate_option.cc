@@ -40,7 +40,7 @@ Result<std::unique_ptr<OpenedGenerator>> open_generator(GenerateOptions& options
   GeneratorSettings settings;
   settings.compute = compute_dtype(options.device, device->facts());
   settings.without = options.without;
-  settings.weights = choose_weight_dtypes(model, options.weights);
+  settings.weights = choose_weight_dtypes(model, options.weights, device->facts());
   settings.context_tokens = options.context;
   std::unique_ptr<OpenedGenerator> opened(
       new OpenedGenerator{std::move(device), std::move(model), std::move(text), std::nullopt, nullptr});

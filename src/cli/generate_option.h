@@ -21,7 +21,7 @@ struct GenerateOptions {
   SamplingSettings sampling;
   int64_t seed = 0;
   StringList without;
-  std::string weights = "as-stored";
+  std::string weights = "auto";
   DeviceArguments device;
 };
 

@@ -71,6 +71,8 @@ int64_t ConfigReader::integer(std::string_view key) {
 }
 
 int64_t ConfigReader::positive(std::string_view key) {
+  if (const auto supposed = supposed_.find(key); supposed != supposed_.end() && !has(key))
+    return supposed->second;
   const json* value = find_required(key);
   if (!value) return 1;
   if (value->is_number_integer() && value->get<int64_t>() >= 1 && value->get<int64_t>() <= kLargestSize) {
@@ -81,7 +83,7 @@ int64_t ConfigReader::positive(std::string_view key) {
 }
 
 int64_t ConfigReader::positive_or(std::string_view key, int64_t otherwise) {
-  return has(key) ? positive(key) : otherwise;
+  return has(key) || supposed_.contains(key) ? positive(key) : otherwise;
 }
 
 double ConfigReader::number(std::string_view key) {
@@ -133,6 +135,11 @@ std::vector<double> ConfigReader::numbers_or_empty(std::string_view key) {
   if (!value) return out;
   if (!value->is_array()) wrong_kind(key, "an array of numbers");
   for (const json& item : *value) {
+    const auto spelled = item.is_object() ? item.find("__float__") : item.end();
+    if (item.is_object() && spelled != item.end() && *spelled == "Infinity") {
+      out.push_back(INFINITY);
+      continue;
+    }
     if (!item.is_number()) {
       wrong_kind(key, "an array of numbers");
       return {};
@@ -145,6 +152,11 @@ std::vector<double> ConfigReader::numbers_or_empty(std::string_view key) {
 bool ConfigReader::is_object(std::string_view key) const {
   const json* value = find(key);
   return value && value->is_object();
+}
+
+bool ConfigReader::is_text(std::string_view key) const {
+  const json* value = find(key);
+  return value && value->is_string();
 }
 
 std::optional<ConfigReader> ConfigReader::object(std::string_view key) {

@@ -23,6 +23,8 @@ class ConfigReader {
 
   // From now on `key` stands for `name` in the file.
   void alias(std::string_view key, std::string_view name);
+  // What a required size is where the file leaves it out.
+  void suppose(std::string_view key, int64_t size) { supposed_.insert_or_assign(std::string(key), size); }
   // Absent keys and nulls are the same thing.
   bool has(std::string_view key) const;
 
@@ -34,8 +36,10 @@ class ConfigReader {
   bool flag_or(std::string_view key, bool otherwise);
   std::string text_or(std::string_view key, std::string_view otherwise);
   std::vector<std::string> texts_or_empty(std::string_view key);
+  // Infinity may be written as {"__float__": "Infinity"}.
   std::vector<double> numbers_or_empty(std::string_view key);
   bool is_object(std::string_view key) const;
+  bool is_text(std::string_view key) const;
   // The object under a key, or nothing. Problems found through it are reported by its own status().
   std::optional<ConfigReader> object(std::string_view key);
 
@@ -61,6 +65,7 @@ class ConfigReader {
   std::string subject_;
   std::optional<Error> error_;
   std::map<std::string, std::string, std::less<>> aliases_;
+  std::map<std::string, int64_t, std::less<>> supposed_;
   mutable std::set<std::string, std::less<>> read_;
 };
 

@@ -129,8 +129,10 @@ Activation read_activation(ConfigReader& config, std::string_view key, std::stri
   if (name == "relu") return Activation::relu;
   if (name == "relu2") return Activation::relu2;
   if (name == "quick_gelu") return Activation::quick_gelu;
-  config.fail(unsupported(fmt::format("the activation '{}' is not supported", name), config.subject(),
-                          "Supported: silu, gelu, gelu_new, gelu_pytorch_tanh, relu, relu2, quick_gelu."));
+  if (name == "xielu") return Activation::xielu;
+  config.fail(
+      unsupported(fmt::format("the activation '{}' is not supported", name), config.subject(),
+                  "Supported: silu, gelu, gelu_new, gelu_pytorch_tanh, relu, relu2, quick_gelu, xielu."));
   return Activation::silu;
 }
 

@@ -32,6 +32,15 @@ void store_one_by_one(ModelSpec& spec, const MoeSpec& moe, const std::string& fi
   }
 }
 
+// Layers with experts, by Qwen's keys.
+bool has_experts(ConfigReader& config, size_t layer, const std::vector<double>& dense) {
+  const int64_t step = config.positive_or("decoder_sparse_step", 1);
+  for (double each : dense) {
+    if (static_cast<size_t>(each) == layer) return false;
+  }
+  return (static_cast<int64_t>(layer) + 1) % step == 0;
+}
+
 }  // namespace
 
 void store_whole(ModelSpec& spec, const std::string& name, std::string tensor, int64_t rows,
@@ -80,6 +89,24 @@ std::vector<bool> dense_mlp_layers(ConfigReader& config, size_t layers) {
     dense[i] = types.size() == layers ? types[i] == "dense" : static_cast<int64_t>(i) < first;
   }
   return dense;
+}
+
+void set_qwen_experts(ConfigReader& config, ModelSpec& spec, bool renormalise) {
+  MoeSpec moe;
+  moe.top_k.k = config.positive("num_experts_per_tok");
+  moe.renormalise = renormalise;
+  ExpertSizes sizes{config.positive(config.has("num_experts") ? "num_experts" : "num_local_experts"),
+                    config.positive("moe_intermediate_size")};
+  const bool shared = config.has("shared_expert_intermediate_size");
+  if (shared) sizes.shared_intermediate = config.positive("shared_expert_intermediate_size");
+  const std::vector<double> dense = config.numbers_or_empty("mlp_only_layers");
+  for (size_t i = 0; i < spec.blocks.size(); ++i) {
+    if (!has_experts(config, i, dense)) continue;
+    set_experts(spec, i, moe, {.shared = "shared_expert"}, sizes);
+    if (!shared) continue;
+    const std::string path = fmt::format("model.layers.{}.mlp.shared_expert_gate", i);
+    std::get<MoeSpec>(spec.blocks[i].feed_forward).shared_gate = {path, spec.hidden, 1};
+  }
 }
 
 MoeSpec read_deepseek_router(ConfigReader& config) {

@@ -38,4 +38,8 @@ void store_whole(ModelSpec& spec, const std::string& name, std::string tensor, i
 // Settings of DeepSeek-V3's router and of those after it: sigmoid scores, a bias that only selects, groups.
 MoeSpec read_deepseek_router(ConfigReader& config);
 
+// Experts by Qwen's keys: softmax scores, a shared expert with a gate, dense layers by `mlp_only_layers` and
+// `decoder_sparse_step`.
+void set_qwen_experts(ConfigReader& config, ModelSpec& spec, bool renormalise);
+
 }  // namespace tenon

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "models/left_out.h"
+
 namespace tenon {
 
 #define TENON_FAMILIES(name) std::span<const Family> name##_families();
@@ -71,6 +73,10 @@ Result<ModelSpec> read_model_spec(const nlohmann::json& config, std::string subj
   }
   const Family* family = find_family(model_type);
   if (!family) {
+    if (const LeftOut* out = find_left_out(model_type)) {
+      return unsupported(fmt::format("the architecture '{}' is not supported: {}", model_type, out->reason),
+                         reader.subject(), "`tenon models` lists what is.");
+    }
     std::string known;
     for (const Family* each : all_families()) {
       for (std::string_view name : each->model_types) {

@@ -2,20 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <map>
+#include <numbers>
 #include <string>
 #include <vector>
 
 #include "models/layers.h"
 #include "ops/add.h"
+#include "ops/broadcast.h"
 #include "ops/cast.h"
 #include "ops/columns.h"
+#include "ops/detach.h"
 #include "ops/embedding.h"
 #include "ops/fill.h"
 #include "ops/gather_rows.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/matmul.h"
+#include "ops/mul.h"
+#include "ops/position_scale.h"
+#include "ops/reshape.h"
 #include "ops/rope_table.h"
 #include "ops/rope_table_by_length.h"
+#include "ops/routing.h"
+#include "ops/scale.h"
 
 namespace tenon {
 namespace {
@@ -26,7 +36,7 @@ ValueId input(Builder& b, const ForwardOptions& options, const char* name, int64
 
 ForwardContext make_context(Builder& builder, const ModelSpec& spec, const ForwardOptions& options,
                             ValueId positions) {
-  ForwardContext c{builder, spec, options, {}, {}, {}, {}, {}, positions};
+  ForwardContext c{builder, spec, options, {}, {}, {}, {}, {}, positions, {}, {}, {}, {}};
   if (options.cache) {
     const Shape table{options.cache->streams, options.cache->max_pages};
     c.slots = input(builder, options, kSlotsInput, options.tokens);
@@ -80,27 +90,116 @@ ValueId embed(ForwardContext& c, ValueId ids) {
   return apply(c, spec.embedding_norm, x);
 }
 
-ValueId apply_block(ForwardContext& c, const BlockSpec& block, int32_t layer, ValueId x) {
-  const bool mixes = !std::holds_alternative<std::monostate>(block.mixer);
-  const bool feeds = !std::holds_alternative<std::monostate>(block.feed_forward);
-  if (block.parallel) {
-    const ValueId pre = apply(c, block.mixer_norm, x);
-    const bool own = block.feed_forward_norm.kind != NormKind::none;
-    const ValueId fed = own ? apply(c, block.feed_forward_norm, x) : pre;
-    const ValueId mixed = apply_mixer(c, block.mixer, layer, pre);
-    const ValueId sum = add(c.b, mixed, apply_feed_forward(c, block.feed_forward, fed));
-    return add(c.b, x, times(c, sum, block.residual_scale));
+// Rows of a table, through which no gradient flows for ids beyond it: they read row 0, which pads and is not
+// trained.
+ValueId trained_in_table(ForwardContext& c, ValueId ids, ValueId rows) {
+  // 1 below the table's end; at most 0 from there on, where the floor of id / vocab is 1 or more.
+  const double beta = -1 / std::numbers::ln2;
+  const ValueId factor =
+      position_scale(c.b, ids, {.constant = 1, .beta = beta, .period = c.spec.per_layer_vocab});
+  const ValueId inside = activation(c.b, factor, ActivationKind::clamp, 0, 1);
+  const ValueId fixed = detach(c.b, rows);
+  return add(c.b, fixed, mul_column(c.b, add(c.b, rows, scale(c.b, fixed, -1)), inside));
+}
+
+// Each token's inputs to the layers, [tokens, blocks, width].
+ValueId per_layer_inputs(ForwardContext& c, ValueId ids, ValueId embedded) {
+  const ModelSpec& spec = c.spec;
+  const int64_t blocks = static_cast<int64_t>(spec.blocks.size()), width = spec.per_layer_width;
+  const Shape by_layer{c.tokens(), blocks, width};
+  const ValueId table =
+      weight_matrix(c, spec.per_layer_path + ".weight", Shape{spec.per_layer_vocab, blocks * width});
+  c.b.set_name(spec.per_layer_path);
+  const ValueId in_table =
+      spec.per_layer_vocab < spec.vocab ? limit_ids(c.b, ids, spec.per_layer_vocab, 0) : ids;
+  ValueId own =
+      times(c, embedding(c.b, table, in_table, c.options.compute), std::sqrt(static_cast<double>(width)));
+  if (spec.per_layer_vocab < spec.vocab) own = trained_in_table(c, ids, own);
+  const ValueId projected =
+      apply(c, spec.per_layer_norm, reshape(c.b, apply(c, spec.per_layer_projection, embedded), by_layer));
+  return scale(c.b, add(c.b, projected, reshape(c.b, own, by_layer)), std::numbers::sqrt2 / 2);
+}
+
+// The stream after a layer whose input was `in`, raw and normed.
+struct Joint {
+  ValueId raw, normed;
+};
+
+ValueId join(ForwardContext& c, const ResidualSpec& spec, const Joint& in, ValueId y, double scale) {
+  ValueId x = times(c, spec.from_normed ? in.normed : in.raw, spec.skip);
+  if (!spec.skip_weight.empty())
+    x = mul_row(c.b, x, weight_vector(c, spec.skip_weight, Shape{c.spec.hidden}));
+  return add(c.b, x, times(c, y, scale * spec.branch));
+}
+
+ValueId apply_parallel(ForwardContext& c, const BlockSpec& block, int32_t layer, ValueId x) {
+  const ValueId pre = apply(c, block.mixer_norm, x);
+  const bool own = block.feed_forward_norm.kind != NormKind::none;
+  const ValueId fed = own ? apply(c, block.feed_forward_norm, x) : pre;
+  const ValueId mixed = apply_mixer(c, block.mixer, layer, pre);
+  const ValueId sum = add(c.b, mixed, apply_feed_forward(c, block.feed_forward, fed));
+  return add(c.b, x, times(c, sum, block.residual_scale));
+}
+
+// What a shared layer gives to a block's mixer.
+ValueId shared_output(ForwardContext& c, const SharedLayerSpec& spec, int32_t layer, ValueId x) {
+  const ValueId both = apply(c, spec.mixer_norm, concat_columns(c.b, {x, c.embedded}));
+  const ValueId y = apply(c, spec.feed_forward_norm, apply_mixer(c, spec.attention, layer, both));
+  return apply(c, spec.projection, apply_mlp(c, spec.mlp, y));
+}
+
+ValueId mix(ForwardContext& c, const BlockSpec& block, int32_t layer, ValueId x) {
+  const ValueId fed = block.shared ? add(c.b, x, shared_output(c, *block.shared, layer, x)) : x;
+  const ValueId normed = apply(c, block.mixer_norm, fed);
+  ValueId y = apply_mixer(c, block.mixer, layer, normed);
+  if (!std::holds_alternative<std::monostate>(block.beside))
+    y = add(c.b, apply_mixer(c, block.beside, layer, normed), y);
+  x = join(c, block.mixer_residual, {x, normed}, apply(c, block.mixer_post_norm, y), block.residual_scale);
+  return apply(c, block.mixer_sum_norm, x);
+}
+
+// Outputs of shortcut experts by the block at whose end they join.
+using Shortcuts = std::multimap<int32_t, ValueId>;
+
+ValueId feed(ForwardContext& c, const BlockSpec& block, int32_t layer, Shortcuts& shortcuts, ValueId x) {
+  const ValueId normed = apply(c, block.feed_forward_norm, x);
+  if (block.shortcut)
+    shortcuts.emplace(layer + block.shortcut_blocks, apply_moe(c, *block.shortcut, normed, normed));
+  ValueId y = apply_feed_forward(c, block.feed_forward, normed);
+  if (block.aside) {
+    const AsideSpec& aside = *block.aside;
+    const ValueId routed = apply_moe(c, aside.moe, apply(c, aside.pre, x), x);
+    y = add(c.b, apply(c, aside.first_post, y), apply(c, aside.post, routed));
   }
-  if (mixes) {
-    const ValueId y = apply_mixer(c, block.mixer, layer, apply(c, block.mixer_norm, x));
-    x = add(c.b, x, times(c, apply(c, block.mixer_post_norm, y), block.residual_scale));
-    x = apply(c, block.mixer_sum_norm, x);
-  }
-  if (feeds) {
-    const ValueId y = apply_feed_forward(c, block.feed_forward, apply(c, block.feed_forward_norm, x));
-    x = add(c.b, x, times(c, apply(c, block.feed_forward_post_norm, y), block.residual_scale));
-    x = apply(c, block.feed_forward_sum_norm, x);
-  }
+  y = apply(c, block.feed_forward_post_norm, y);
+  x = join(c, block.feed_forward_residual, {x, normed}, y, block.residual_scale);
+  return apply(c, block.feed_forward_sum_norm, x);
+}
+
+}  // namespace
+
+ValueId per_layer_output(ForwardContext& c, const PerLayerInput& spec, int32_t layer, ValueId x) {
+  MlpSpec act;
+  act.activation = spec.activation;
+  const int64_t width = c.spec.per_layer_width;
+  const ValueId all = reshape(c.b, c.per_layer, Shape{c.tokens(), c.b.shape(c.per_layer)[1] * width});
+  const ValueId own = slice_columns(c.b, all, layer * width, width);
+  const ValueId gated = mul(c.b, activated(c, act, apply(c, spec.gate, x)), own);
+  return apply(c, spec.norm, apply(c, spec.projection, gated));
+}
+
+namespace {
+
+ValueId apply_block(ForwardContext& c, const BlockSpec& block, int32_t layer, Shortcuts& shortcuts,
+                    ValueId x) {
+  if (block.parallel) return apply_parallel(c, block, layer, x);
+  if (!std::holds_alternative<std::monostate>(block.mixer)) x = mix(c, block, layer, x);
+  if (!std::holds_alternative<std::monostate>(block.feed_forward)) x = feed(c, block, layer, shortcuts, x);
+  const auto [first, last] = shortcuts.equal_range(layer);
+  for (auto at = first; at != last; ++at) x = add(c.b, x, at->second);
+  if (block.per_layer) x = add(c.b, x, per_layer_output(c, *block.per_layer, layer, x));
+  if (!block.output_scale.empty())
+    x = times_scalar(c, x, detach(c.b, weight_vector(c, block.output_scale, Shape{1})));
   return x;
 }
 
@@ -131,12 +230,27 @@ ValueId build_forward(Builder& builder, const ModelSpec& spec, const ForwardOpti
   const ValueId positions = input(builder, options, kPositionsInput, options.tokens);
   ForwardContext c = make_context(builder, spec, options, positions);
   ValueId x = embed(c, ids);
+  c.embedded = x;
+  if (spec.per_layer_width > 0) c.per_layer = per_layer_inputs(c, ids, x);
+  Shortcuts shortcuts;
+  std::vector<ValueId> streams;
+  if (!spec.stream_in.empty()) streams = open_streams(c, x);
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     builder.set_block(static_cast<int32_t>(i));
-    x = apply_block(c, spec.blocks[i], static_cast<int32_t>(i), x);
+    if (spec.blocks[i].altup) {
+      streams = apply_altup(c, spec.blocks[i], static_cast<int32_t>(i), streams);
+      continue;
+    }
+    x = apply_block(c, spec.blocks[i], static_cast<int32_t>(i), shortcuts, x);
   }
   builder.set_block(-1);
+  if (!streams.empty()) x = close_streams(c, streams);
   x = apply(c, spec.final_norm, x);
+  if (spec.head_dense.present()) {
+    MlpSpec act;
+    act.activation = spec.head_activation;
+    x = apply(c, spec.head_norm, activated(c, act, apply(c, spec.head_dense, x)));
+  }
   return spec.project_out.present() ? apply(c, spec.project_out, x) : x;
 }
 

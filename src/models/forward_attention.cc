@@ -1,16 +1,26 @@
 // Builds the mixers of a forward Program: softmax attention and latent attention.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "models/layers.h"
+#include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/biased_attention.h"
 #include "ops/broadcast.h"
 #include "ops/cache_write.h"
+#include "ops/cast.h"
 #include "ops/columns.h"
+#include "ops/grouped_matmul.h"
+#include "ops/index_top_k.h"
 #include "ops/mul.h"
+#include "ops/normalise.h"
 #include "ops/paged_attention.h"
+#include "ops/permute.h"
 #include "ops/reshape.h"
 #include "ops/rope.h"
+#include "ops/scale.h"
+#include "ops/sparse_attention.h"
 
 namespace tenon {
 namespace {
@@ -49,25 +59,19 @@ ValueId cached(Context& c, const char* part, int32_t layer, ValueId rows) {
   return cache_write(c.b, state, rows, c.slots);
 }
 
-ValueId attend(Context& c, const AttendSpec& spec, int32_t layer, const Heads& h) {
+// Attention over k and v as `attend` keeps them: rows, or caches.
+ValueId attend_kept(Context& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v) {
   const bool biased = !spec.sinks.empty() || spec.alibi != Alibi::none || spec.chunk > 0;
   const BiasedAttentionOptions options = biased_options(spec);
-  const AttentionBiases biases = attention_biases(c, spec, layer, c.b.shape(h.q)[1]);
+  const AttentionBiases biases = attention_biases(c, spec, layer, c.b.shape(q)[1]);
   c.b.set_name(fmt::format("layer {} attention", layer));
   if (c.options.cache) {
-    const PagedAttentionInputs inputs{
-        h.q, cached(c, "k", layer, h.k), cached(c, "v", layer, h.v), c.page_table, c.stream, c.positions};
+    const PagedAttentionInputs inputs{q, k, v, c.page_table, c.stream, c.positions};
     return biased ? biased_paged_attention(c.b, inputs, biases, options)
                   : paged_attention(c.b, inputs, options);
   }
-  return biased ? biased_attention(c.b, h.q, h.k, h.v, c.sequence_begin, biases, options).out
-                : attention(c.b, h.q, h.k, h.v, c.sequence_begin, options).out;
-}
-
-ValueId rotate(Context& c, int32_t rope_index, ValueId x) {
-  if (rope_index < 0) return x;
-  const size_t index = static_cast<size_t>(rope_index);
-  return rope(c.b, x, c.rope_tables[index], c.spec.ropes[index].interleaved);
+  return biased ? biased_attention(c.b, q, k, v, c.sequence_begin, biases, options).out
+                : attention(c.b, q, k, v, c.sequence_begin, options).out;
 }
 
 ValueId scale_by_position(Context& c, const std::optional<PositionScale>& scale, ValueId q) {
@@ -119,6 +123,13 @@ Heads project(Context& c, const AttentionSpec& a, ValueId x, ValueId& gate) {
     gate = reshape(c.b, slice_columns(c.b, both, a.head_dim, a.head_dim), flat);
     out.q = reshape(c.b, slice_columns(c.b, both, 0, a.head_dim), flat);
   }
+  if (a.kv_from >= 0) return out;
+  if (a.kv.present()) {
+    const ValueId both = apply(c, a.kv, x);
+    out.k = slice_columns(c.b, both, 0, a.kv.out / 2);
+    out.v = slice_columns(c.b, both, a.kv.out / 2, a.kv.out / 2);
+    return out;
+  }
   out.k = clipped(c, apply(c, a.k, x), a.qkv_clip);
   out.v = a.v_is_k ? out.k : clipped(c, apply(c, a.v, x), a.qkv_clip);
   return out;
@@ -143,30 +154,117 @@ struct ApplyMixer {
     ValueId gate;
     Heads h = project(c, a, x, gate);
     h.q = reshape(c.b, h.q, Shape{c.tokens(), a.heads, a.head_dim});
-    h.k = reshape(c.b, h.k, Shape{c.tokens(), a.kv_heads, a.head_dim});
-    h.v = reshape(c.b, h.v, Shape{c.tokens(), a.kv_heads, a.v_head_dim});
-    const auto norms = [&] {
-      h.q = norm_heads(c, a.q_norm, h.q);
-      h.k = norm_heads(c, a.k_norm, h.k);
-    };
-    if (!a.norm_after_rope) norms();
-    h.v = times(c, norm_heads(c, a.v_norm, h.v), a.v_scale);
+    if (!a.norm_after_rope) h.q = norm_heads(c, a.q_norm, h.q);
     c.b.set_name(fmt::format("layer {} attention", layer));
     h.q = rotate(c, a.rope, h.q);
-    h.k = rotate(c, a.rope, h.k);
-    if (a.norm_after_rope) norms();
+    if (a.norm_after_rope) h.q = norm_heads(c, a.q_norm, h.q);
     h.q = scale_by_position(c, a.q_scale, h.q);
-    ValueId out = reshape(c.b, attend(c, a.attend, layer, h), Shape{c.tokens(), a.heads * a.v_head_dim});
+    ValueId out = a.kv_from >= 0 ? attend_to_layer(a, h.q)
+                                 : attend(c, a.attend, layer, h.q, keys(a, h.k), values(a, h.v));
+    if (a.differential) out = difference(a, out);
+    out = reshape(c.b, out, Shape{c.tokens(), c.b.shape(out).elements() / c.tokens()});
     if (a.gate.present()) gate = apply(c, a.gate, x);
+    if (!a.gate_bias.empty()) {
+      const ValueId by_head = reshape(c.b, weight_vector(c, a.gate_bias, Shape{a.heads}), Shape{a.heads, 1});
+      const ValueId row = repeat_columns(c.b, by_head, a.gate.out / a.heads);
+      gate = add_row(c.b, gate, reshape(c.b, row, Shape{a.gate.out}));
+    }
     if (a.gate_kind != GateKind::none) out = gated(c, a.gate_kind, out, gate, a.heads);
     return apply(c, a.o, apply(c, a.out_norm, out));
   }
 
+  ValueId keys(const AttentionSpec& a, ValueId k) const {
+    k = reshape(c.b, k, Shape{c.tokens(), a.kv_heads, a.head_dim});
+    if (!a.norm_after_rope) k = norm_heads(c, a.k_norm, k);
+    c.b.set_name(fmt::format("layer {} attention", layer));
+    k = rotate(c, a.rope, k);
+    return a.norm_after_rope ? norm_heads(c, a.k_norm, k) : k;
+  }
+
+  ValueId values(const AttentionSpec& a, ValueId v) const {
+    v = reshape(c.b, v, Shape{c.tokens(), a.kv_heads, a.v_head_dim});
+    v = times(c, norm_heads(c, a.v_norm, v), a.v_scale);
+    if (!a.differential) return v;
+    // Every key head has both halves of the values, side by side.
+    const int64_t half = a.kv_heads / 2, width = half * a.v_head_dim;
+    const ValueId rows = reshape(c.b, v, Shape{c.tokens(), 2 * width});
+    const auto part = [&](int64_t i) {
+      return reshape(c.b, slice_columns(c.b, rows, i * width, width), Shape{c.tokens(), half, a.v_head_dim});
+    };
+    const ValueId pairs = reshape(c.b, concat_columns(c.b, {part(0), part(1)}), Shape{c.tokens(), 2 * width});
+    return reshape(c.b, repeat_columns(c.b, pairs, 2), Shape{c.tokens(), a.kv_heads, 2 * a.v_head_dim});
+  }
+
+  ValueId attend_to_layer(const AttentionSpec& a, ValueId q) const {
+    const auto& [k, v] = c.kv[static_cast<size_t>(a.kv_from)];
+    return attend_kept(c, a.attend, layer, q, k, v);
+  }
+
+  // First half of the heads minus lambda times the second, normed by pair.
+  ValueId difference(const AttentionSpec& a, ValueId out) const {
+    const DifferentialSpec& d = *a.differential;
+    const auto term = [&](const char* q, const char* k) {
+      const Shape row{1, a.head_dim};
+      const ValueId left = reshape(c.b, weight_vector(c, d.path + q, Shape{a.head_dim}), row);
+      const ValueId right = reshape(c.b, weight_vector(c, d.path + k, Shape{a.head_dim}), row);
+      return activation(c.b, row_dot(c.b, left, right, DType::f32, Shape{1}), ActivationKind::exp);
+    };
+    const ValueId init =
+        c.b.add_constant(fmt::format("lambda_init.{}", layer), Shape{1}, {static_cast<float>(d.init)});
+    const ValueId lambda =
+        add(c.b, add(c.b, term(".lambda_q1", ".lambda_k1"), scale(c.b, term(".lambda_q2", ".lambda_k2"), -1)),
+            init);
+    const int64_t width = a.heads * a.v_head_dim;
+    const ValueId rows = reshape(c.b, out, Shape{c.tokens(), 2 * width});
+    const ValueId second = times_scalar(c, slice_columns(c.b, rows, width, width), lambda);
+    const ValueId mixed = add(c.b, slice_columns(c.b, rows, 0, width), scale(c.b, second, -1));
+    const ValueId pairs = reshape(c.b, mixed, Shape{c.tokens(), a.heads / 2, 2 * a.v_head_dim});
+    return scale(c.b, normalise(c.b, pairs, NormaliseKind::rms, d.eps), 1 - d.init);
+  }
+
+  ValueId operator()(const ShortConvSpec& spec) const { return apply_short_conv(c, spec, layer, x); }
+  ValueId operator()(const DeltaSpec& spec) const { return apply_delta(c, spec, layer, x); }
+  ValueId operator()(const Mamba2Spec& spec) const { return apply_mamba2(c, spec, layer, x); }
+  ValueId operator()(const MambaSpec& spec) const { return apply_mamba(c, spec, layer, x); }
+  ValueId operator()(const FixedDecaySpec& spec) const { return apply_fixed_decay(c, spec, layer, x); }
+  ValueId operator()(const RecurrentUnitSpec& spec) const { return apply_recurrent_unit(c, spec, layer, x); }
+  ValueId operator()(const AttentionExpertsSpec& spec) const {
+    return apply_attention_experts(c, spec, layer, x);
+  }
+
+  void choose_keys(const IndexerSpec& spec, ValueId q_latent) const {
+    ValueId q = reshape(c.b, apply(c, spec.q, q_latent), Shape{c.tokens(), spec.heads, spec.dim});
+    ValueId k = reshape(c.b, apply(c, spec.k_norm, apply(c, spec.k, x)), Shape{c.tokens(), 1, spec.dim});
+    ValueId weights = apply(c, spec.weights, x);
+    if (c.b.dtype(weights) != DType::f32) weights = cast(c.b, weights, DType::f32);
+    weights = scale(c.b, weights, 1 / std::sqrt(static_cast<double>(spec.heads)));
+    c.b.set_name(fmt::format("layer {} indexer", layer));
+    q = rotate(c, spec.rope, q);
+    k = rotate(c, spec.rope, k);
+    const double factor = 1 / std::sqrt(static_cast<double>(spec.dim));
+    c.chosen[layer] =
+        c.options.cache
+            ? index_top_k_paged(
+                  c.b, {q, cached(c, "index", layer, k), weights, c.page_table, c.stream, c.positions},
+                  spec.keys, factor)
+            : index_top_k(c.b, q, k, weights, c.sequence_begin, spec.keys, factor);
+  }
+
+  ValueId attend_to_chosen(const AttendSpec& spec, int32_t chooser, const Heads& h) const {
+    const ValueId ids = c.chosen.at(chooser);
+    c.b.set_name(fmt::format("layer {} attention", layer));
+    if (!c.options.cache) return sparse_attention(c.b, h.q, h.k, h.v, ids, spec.scale);
+    return sparse_paged_attention(
+        c.b, {h.q, cached(c, "k", layer, h.k), cached(c, "v", layer, h.v), c.page_table, c.stream, ids},
+        spec.scale);
+  }
+
   ValueId operator()(const LatentAttentionSpec& a) const {
     const int64_t qk_dim = a.nope_dim + a.rope_dim, latent = a.kv_b.in;
-    ValueId q = a.q_a.present()
-                    ? apply(c, a.q_b, times(c, apply(c, a.q_a_norm, apply(c, a.q_a, x)), a.q_latent_scale))
-                    : apply(c, a.q, x);
+    ValueId q_latent;
+    if (a.q_a.present()) q_latent = apply(c, a.q_a_norm, apply(c, a.q_a, x));
+    ValueId q = a.q_a.present() ? apply(c, a.q_b, times(c, q_latent, a.q_latent_scale)) : apply(c, a.q, x);
+    if (a.indexer) choose_keys(*a.indexer, q_latent);
     q = reshape(c.b, q, Shape{c.tokens(), a.heads, qk_dim});
     const ValueId down = apply(c, a.kv_a, x);
     const ValueId compressed = slice_columns(c.b, down, 0, latent);
@@ -183,13 +281,61 @@ struct ApplyMixer {
     h.k = concat_columns(c.b, {slice_columns(c.b, by_head, 0, a.nope_dim),
                                reshape(c.b, shared, Shape{c.tokens(), a.heads, a.rope_dim})});
     h.v = slice_columns(c.b, by_head, a.nope_dim, a.v_head_dim);
-    ValueId out = reshape(c.b, attend(c, a.attend, layer, h), Shape{c.tokens(), a.heads * a.v_head_dim});
+    const bool sparse = a.indexer || a.indices_from >= 0;
+    const int32_t chooser = a.indexer ? layer : a.indices_from;
+    ValueId out = sparse ? attend_to_chosen(a.attend, chooser, h) : attend(c, a.attend, layer, h.q, h.k, h.v);
+    out = reshape(c.b, out, Shape{c.tokens(), a.heads * a.v_head_dim});
     if (a.gate_kind != GateKind::none) out = gated(c, a.gate_kind, out, apply(c, a.gate, x), a.heads);
     return apply(c, a.o, out);
   }
 };
 
 }  // namespace
+
+ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v) {
+  c.b.set_name(fmt::format("layer {} attention", layer));
+  if (c.options.cache) {
+    k = cached(c, "k", layer, k);
+    v = cached(c, "v", layer, v);
+  }
+  if (c.kv.size() <= static_cast<size_t>(layer)) c.kv.resize(static_cast<size_t>(layer) + 1);
+  c.kv[static_cast<size_t>(layer)] = {k, v};
+  return attend_kept(c, spec, layer, q, k, v);
+}
+
+ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& a, int32_t layer, ValueId x) {
+  const int64_t tokens = c.tokens(), hidden = c.b.shape(x)[1], k = a.experts.top_k.k;
+  const int64_t width = a.kv_heads * a.head_dim;
+  const Routes routes = route(c, a.experts, x);
+  const ValueId group = reshape(c.b, routes.experts, Shape{tokens * k});
+  const ValueId rows = reshape(c.b, repeat_columns(c.b, x, k), Shape{tokens * k, hidden});
+  const auto weight = [&](const std::string& name, int64_t out, int64_t in) {
+    const ValueId stacked = weight_matrix(c, name, Shape{a.experts.experts, out, in});
+    c.b.set_name(name);
+    return stacked;
+  };
+  ValueId q = grouped_matmul(c.b, rows, weight(a.experts.up_name, width, hidden), group);
+  // Heads that share keys stand together: by key head, then by expert.
+  q = permute(c.b, reshape(c.b, q, Shape{tokens, k, a.kv_heads, a.head_dim}), {0, 2, 1, 3});
+  q = rotate(c, a.rope, reshape(c.b, q, Shape{tokens, a.kv_heads * k, a.head_dim}));
+  const ValueId kv = apply(c, a.kv, x);
+  const Shape by_head{tokens, a.kv_heads, a.head_dim};
+  const ValueId keys = rotate(c, a.rope, reshape(c.b, slice_columns(c.b, kv, 0, width), by_head));
+  const ValueId values = reshape(c.b, slice_columns(c.b, kv, width, width), by_head);
+  ValueId out = attend(c, a.attend, layer, q, keys, values);
+  out = permute(c.b, reshape(c.b, out, Shape{tokens, a.kv_heads, k, a.head_dim}), {0, 2, 1, 3});
+  out = reshape(c.b, out, Shape{tokens * k, width});
+  out = grouped_matmul(c.b, out, weight(a.experts.down_name, hidden, width), group);
+  out = mul_column(c.b, out, routes.weights);
+  out = fold_columns(c.b, reshape(c.b, out, Shape{tokens, k * hidden}), k);
+  return add_row(c.b, out, weight_vector(c, a.experts.output_bias, Shape{hidden}));
+}
+
+ValueId rotate(ForwardContext& c, int32_t rope_index, ValueId x) {
+  if (rope_index < 0) return x;
+  const size_t index = static_cast<size_t>(rope_index);
+  return rope(c.b, x, c.rope_tables[index], c.spec.ropes[index].interleaved);
+}
 
 ValueId apply_mixer(ForwardContext& c, const MixerSpec& spec, int32_t layer, ValueId x) {
   return std::visit(ApplyMixer{c, layer, x}, spec);

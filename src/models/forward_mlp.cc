@@ -4,12 +4,15 @@
 #include "ops/broadcast.h"
 #include "ops/cast.h"
 #include "ops/columns.h"
+#include "ops/detach.h"
 #include "ops/embedding.h"
+#include "ops/fill.h"
 #include "ops/grouped_matmul.h"
 #include "ops/matmul.h"
 #include "ops/mul.h"
 #include "ops/normalise.h"
 #include "ops/reshape.h"
+#include "ops/scale.h"
 #include "ops/silu.h"
 #include "ops/swiglu.h"
 
@@ -17,6 +20,22 @@ namespace tenon {
 namespace {
 
 using Context = ForwardContext;
+
+// xIELU (Huang 2024): alpha_p x^2 + beta x for x > 0, alpha_n (expm1(min(x, eps)) - x) + beta x otherwise,
+// the alphas softplus of weights; beta is fixed.
+ValueId xielu(Context& c, const std::string& path, ValueId x) {
+  const auto alpha = [&](const char* name) {
+    return activation(c.b, weight_vector(c, path + name, Shape{1}), ActivationKind::softplus);
+  };
+  const ValueId stored_beta = weight_vector(c, path + ".beta", Shape{});
+  const ValueId beta = detach(c.b, reshape(c.b, stored_beta, Shape{1}));
+  const ValueId above = times_scalar(c, activation(c.b, x, ActivationKind::relu2), alpha(".alpha_p"));
+  const ValueId below = times_scalar(c, activation(c.b, x, ActivationKind::negative_exp, -1e-6),
+                                     add(c.b, alpha(".alpha_n"), beta));
+  return add(c.b, add(c.b, above, below), times_scalar(c, x, beta));
+}
+
+}  // namespace
 
 ValueId activated(Context& c, const MlpSpec& spec, ValueId x) {
   if (spec.swish > 0) return activation(c.b, x, ActivationKind::swish, spec.swish);
@@ -34,15 +53,12 @@ ValueId activated(Context& c, const MlpSpec& spec, ValueId x) {
     case Activation::quick_gelu:
       return activation(c.b, x, ActivationKind::swish, 1.702);
     case Activation::xielu:
-      break;
+      return xielu(c, spec.activation_path, x);
   }
   CHECK(false, "an activation that is not built");
 }
 
-// Routing weights f32 [tokens, k] and the experts [tokens, k] that they belong to.
-struct Routes {
-  ValueId weights, experts;
-};
+namespace {
 
 ValueId router_scores(Context& c, RouterScores kind, ValueId logits) {
   switch (kind) {
@@ -54,21 +70,37 @@ ValueId router_scores(Context& c, RouterScores kind, ValueId logits) {
       return activation(c.b, logits, ActivationKind::sqrt_softplus);
     case RouterScores::softmax_of_chosen:
     case RouterScores::sigmoid_of_chosen:
+    case RouterScores::sparse_mixer:
       return logits;
   }
   CHECK(false, "unknown scores");
 }
 
+// The weight of each of two experts: a softmax over those near the best of what is left.
+ValueId sparse_mixer(Context& c, ValueId logits, ValueId experts, double slack) {
+  std::vector<ValueId> weights;
+  for (int64_t i = 0; i < c.b.shape(experts)[1]; ++i) {
+    const ValueId near = normalise(c.b, near_best(c.b, logits, experts, i, slack), NormaliseKind::softmax);
+    weights.push_back(slice_columns(c.b, gather_columns(c.b, near, experts), i, 1));
+  }
+  return concat_columns(c.b, weights);
+}
+
+}  // namespace
+
 Routes route(Context& c, const MoeSpec& moe, ValueId x) {
+  x = apply(c, moe.router_norm, x);
   const LinearSpec& r = moe.router;
   const ValueId weight = weight_matrix(c, r.path + r.weight_name, Shape{r.out, r.in});
   const ValueId bias = r.bias ? weight_vector(c, r.path + ".bias", Shape{r.out}) : ValueId{};
   c.b.set_name(r.path);
-  const ValueId logits = matmul(c.b, x, weight, {.trans_b = true, .out_dtype = DType::f32, .addend = bias});
+  const ValueId logits =
+      times(c, matmul(c.b, x, weight, {.trans_b = true, .out_dtype = DType::f32, .addend = bias}), r.scale);
   const ValueId scores = router_scores(c, moe.scores, logits);
   ValueId choice = moe.bias_on_logits ? logits : scores;
   if (!moe.selection_bias.empty()) {
-    choice = add_row(c.b, choice, weight_vector(c, moe.selection_bias, Shape{moe.experts}));
+    const ValueId bias_row = weight_vector(c, moe.selection_bias, Shape{moe.experts + moe.identity_experts});
+    choice = add_row(c.b, choice, bias_row);
   }
   Routes routes;
   routes.experts = top_k(c.b, choice, moe.top_k);
@@ -79,9 +111,21 @@ Routes route(Context& c, const MoeSpec& moe, ValueId x) {
     routes.weights = activation(c.b, routes.weights, ActivationKind::sigmoid);
   if (moe.renormalise)
     routes.weights = normalise(c.b, routes.weights, NormaliseKind::sum, moe.renormalise_eps);
+  if (moe.scores == RouterScores::sparse_mixer)
+    routes.weights = sparse_mixer(c, logits, routes.experts, moe.slack);
   routes.weights = times(c, routes.weights, moe.scale);
+  if (!moe.expert_scale.empty()) {
+    const ValueId table =
+        reshape(c.b, weight_vector(c, moe.expert_scale, Shape{moe.experts}), Shape{moe.experts, 1});
+    const Shape shape = c.b.shape(routes.experts);
+    const ValueId chosen = reshape(c.b, routes.experts, Shape{shape.elements()});
+    const ValueId scales = embedding(c.b, table, chosen, DType::f32);
+    routes.weights = mul(c.b, routes.weights, reshape(c.b, scales, shape));
+  }
   return routes;
 }
+
+namespace {
 
 ValueId expert_bias(Context& c, const std::string& name, ValueId group, int64_t experts, ValueId y) {
   if (name.empty()) return y;
@@ -93,7 +137,9 @@ ValueId expert_bias(Context& c, const std::string& name, ValueId group, int64_t 
 // Rows [tokens * k, hidden] through their experts.
 ValueId apply_experts(Context& c, const MoeSpec& moe, ValueId rows, ValueId group) {
   const int64_t hidden = c.b.shape(rows)[1], width = moe.gated ? 2 * moe.intermediate : moe.intermediate;
-  const ValueId up_weight = weight_matrix(c, moe.up_name, Shape{moe.experts, width, hidden});
+  // The reference keeps (unused) rows of identity experts here; adapters count them.
+  const int64_t stacked = moe.experts + moe.identity_experts;
+  const ValueId up_weight = weight_matrix(c, moe.up_name, Shape{stacked, width, hidden});
   c.b.set_name(moe.up_name);
   ValueId up = grouped_matmul(c.b, rows, up_weight, group);
   up = expert_bias(c, moe.up_bias, group, moe.experts, up);
@@ -108,15 +154,32 @@ ValueId apply_experts(Context& c, const MoeSpec& moe, ValueId rows, ValueId grou
   return expert_bias(c, moe.down_bias, group, moe.experts, grouped_matmul(c.b, inner, down_weight, group));
 }
 
-ValueId apply_moe(Context& c, const MoeSpec& moe, ValueId x) {
+// The sum of the weights of each token's identity experts, times x.
+ValueId apply_identity_experts(Context& c, const MoeSpec& moe, const Routes& routes, ValueId x) {
+  const int64_t all = moe.experts + moe.identity_experts;
+  std::vector<float> is_identity(static_cast<size_t>(all), 0);
+  for (int64_t e = moe.experts; e < all; ++e) is_identity[static_cast<size_t>(e)] = 1;
+  const ValueId table = c.b.add_constant("identity_experts", Shape{all, 1}, is_identity);
+  const Shape shape = c.b.shape(routes.weights);
+  const ValueId mask =
+      embedding(c.b, table, reshape(c.b, routes.experts, Shape{shape.elements()}), DType::f32);
+  const ValueId kept = mul(c.b, routes.weights, reshape(c.b, mask, shape));
+  return mul_column(c.b, x, fold_columns(c.b, kept, shape[1]));
+}
+
+}  // namespace
+
+ValueId apply_moe(Context& c, const MoeSpec& moe, ValueId x, ValueId router_x) {
   const int64_t tokens = c.tokens(), hidden = c.b.shape(x)[1], k = moe.top_k.k;
-  const Routes routes = route(c, moe, x);
-  const ValueId group = reshape(c.b, routes.experts, Shape{tokens * k});
+  const Routes routes = route(c, moe, router_x);
+  ValueId group = reshape(c.b, routes.experts, Shape{tokens * k});
+  if (moe.identity_experts > 0) group = limit_ids(c.b, group, moe.experts);
   ValueId rows = reshape(c.b, repeat_columns(c.b, x, k), Shape{tokens * k, hidden});
   if (moe.scale_inputs) rows = mul_column(c.b, rows, routes.weights);
   ValueId y = apply_experts(c, moe, rows, group);
   if (!moe.scale_inputs) y = mul_column(c.b, y, routes.weights);
   ValueId out = fold_columns(c.b, reshape(c.b, y, Shape{tokens, k * hidden}), k);
+  if (moe.identity_experts > 0) out = add(c.b, out, apply_identity_experts(c, moe, routes, x));
   if (!moe.output_bias.empty()) out = add_row(c.b, out, weight_vector(c, moe.output_bias, Shape{hidden}));
   out = apply(c, moe.routed_norm, out);
   if (!moe.shared) return out;
@@ -128,13 +191,36 @@ ValueId apply_moe(Context& c, const MoeSpec& moe, ValueId x) {
   return times(c, add(c.b, out, shared), moe.sum_scale);
 }
 
+namespace {
+
 struct ApplyFeedForward {
   Context& c;
   ValueId x;
   ValueId operator()(const std::monostate&) const { CHECK(false, "a block without a feed-forward"); }
   ValueId operator()(const MlpSpec& mlp) const { return apply_mlp(c, mlp, x); }
-  ValueId operator()(const MoeSpec& moe) const { return apply_moe(c, moe, x); }
+  ValueId operator()(const MoeSpec& moe) const { return apply_moe(c, moe, x, x); }
 };
+
+}  // namespace
+
+namespace {
+
+// relu(x - mean(x) - deviations * std(x)) by row (Gaussian top-k of Gemma 3n).
+ValueId above_cutoff(Context& c, ValueId x, double deviations) {
+  const Shape shape = c.b.shape(x);
+  const double n = static_cast<double>(shape[1]);
+  const ValueId one = c.b.add_constant("one", Shape{1}, {1.0f});
+  ValueId ones = fill(c.b, one, shape);
+  if (c.b.dtype(x) != DType::f32) ones = cast(c.b, ones, c.b.dtype(x));
+  const Shape column{shape[0], 1};
+  const ValueId mean = scale(c.b, row_dot(c.b, x, ones, DType::f32, column), 1 / n);
+  const ValueId squares = scale(c.b, row_dot(c.b, x, x, DType::f32, column), 1 / n);
+  const ValueId variance = add(c.b, squares, scale(c.b, mul(c.b, mean, mean), -1));
+  ValueId cutoff = add(c.b, mean, scale(c.b, activation(c.b, variance, ActivationKind::sqrt), deviations));
+  if (c.b.dtype(x) != DType::f32) cutoff = cast(c.b, cutoff, c.b.dtype(x));
+  const ValueId below = scale(c.b, repeat_columns(c.b, cutoff, shape[1]), -1);
+  return activation(c.b, add(c.b, x, below), ActivationKind::relu);
+}
 
 }  // namespace
 
@@ -144,6 +230,7 @@ ValueId activate(ForwardContext& c, const MlpSpec& spec, ValueId gate, ValueId u
     gate = activation(c.b, gate, ActivationKind::clamp, -1e30, spec.limit);
     up = activation(c.b, up, ActivationKind::clamp, -spec.limit, spec.limit);
   }
+  if (spec.gate_cutoff > 0) gate = above_cutoff(c, gate, spec.gate_cutoff);
   const bool plain = spec.activation == Activation::silu && spec.swish == 0 && spec.up_offset == 0;
   if (plain) return swiglu(c.b, gate, up);
   const ValueId open = activated(c, spec, gate);

@@ -1,9 +1,11 @@
 // Granite 3 and 4 (dense) and HyperCLOVA X: Llama with multipliers on embeddings, residuals, scores and
 // logits.
+#include <algorithm>
 #include <map>
 
 #include "models/decoder.h"
 #include "models/family.h"
+#include "models/mamba2.h"
 #include "models/rope.h"
 
 namespace tenon {
@@ -98,27 +100,38 @@ Result<ModelSpec> read_granite_moe_swa(ConfigReader& config) {
   return spec;
 }
 
-// Granite 4 without state-space layers.
+// Granite 4: attention or Mamba-2, experts or a dense MLP.
 Result<ModelSpec> read_granite_hybrid(ConfigReader& config) {
   const DecoderTraits traits = granite_traits(config);
   ModelSpec spec = read_decoder(config, traits);
   set_multipliers(config, spec, true);
-  for (const char* key :
-       {"mamba_chunk_size", "mamba_conv_bias", "mamba_d_conv", "mamba_d_head", "mamba_d_state",
-        "mamba_expand", "mamba_n_groups", "mamba_n_heads", "mamba_proj_bias", "time_step_limit",
-        "intermediate_size", "time_step_min", "time_step_max"}) {
-    config.ignore(key);
-  }
+  check_mamba2_keys(config);
   const std::string positions = config.text_or("position_embedding_type", "");
-  for (const std::string& type : config.texts_or_empty("layer_types")) {
-    if (type == "full_attention" || type == "attention") continue;
-    return unsupported("state-space layers (Mamba 2) are not supported", config.subject());
-  }
+  const std::vector<std::string> types = config.texts_or_empty("layer_types");
+  config.require(types.size() == spec.blocks.size(), "layer_types", "must have one entry a layer");
+  if (!config.status().ok()) return spec;
   const int64_t experts = config.has("num_local_experts") ? config.integer("num_local_experts") : 0;
-  if (experts == 0) config.ignore("num_experts_per_tok");
+  if (experts == 0) {
+    config.ignore("num_experts_per_tok");
+    config.ignore("intermediate_size");
+  }
+  if (std::none_of(types.begin(), types.end(),
+                   [](const std::string& type) { return type == "mamba" || type == "linear_attention"; })) {
+    for (const char* key : {"mamba_conv_bias", "mamba_d_conv", "mamba_d_head", "mamba_d_state",
+                            "mamba_n_groups", "mamba_n_heads", "mamba_proj_bias"}) {
+      config.ignore(key);
+    }
+  }
   const int64_t shared = config.positive("shared_intermediate_size");
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
-    if (positions != "rope") attention_of(spec.blocks[i]).rope = -1;
+    if (types[i] == "full_attention" || types[i] == "attention") {
+      if (positions != "rope") attention_of(spec.blocks[i]).rope = -1;
+    } else {
+      config.require(types[i] == "linear_attention" || types[i] == "mamba", "layer_types",
+                     "has a kind that is not known: " + types[i]);
+      spec.blocks[i].mixer =
+          read_mamba2_layer(config, {}, layer_path(traits, i) + ".mamba", spec.hidden, spec.final_norm.eps);
+    }
     const MlpSpec mlp = shared_mlp(spec, layer_path(traits, i), shared);
     if (experts == 0) {
       spec.blocks[i].feed_forward = mlp;

@@ -1,6 +1,8 @@
 #include "models/layers.h"
 
+#include "ops/add.h"
 #include "ops/broadcast.h"
+#include "ops/columns.h"
 #include "ops/matmul.h"
 #include "ops/normalise.h"
 #include "ops/reshape.h"
@@ -21,7 +23,9 @@ ValueId apply(ForwardContext& c, const LinearSpec& spec, ValueId x) {
   const ValueId weight = weight_matrix(c, spec.path + spec.weight_name, Shape{spec.out, spec.in});
   const ValueId bias = spec.bias ? weight_vector(c, spec.path + ".bias", Shape{spec.out}) : ValueId{};
   c.b.set_name(spec.path);
-  return linear(c.b, x, weight, bias);
+  ValueId y = linear(c.b, x, weight, bias);
+  if (!spec.low_rank.empty()) y = add(c.b, y, apply(c, spec.low_rank[1], apply(c, spec.low_rank[0], x)));
+  return times(c, y, spec.scale);
 }
 
 ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x) {
@@ -47,6 +51,12 @@ ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x) {
   }
   if (spec.bias) x = add_row(c.b, x, weight_vector(c, spec.path + ".bias", Shape{spec.width}));
   return reshape(c.b, x, shape);
+}
+
+ValueId times_scalar(ForwardContext& c, ValueId x, ValueId scalar) {
+  const int64_t width = c.b.shape(x)[-1];
+  const ValueId row = repeat_columns(c.b, reshape(c.b, scalar, Shape{1, 1}), width);
+  return mul_row(c.b, x, reshape(c.b, row, Shape{width}));
 }
 
 ValueId times(ForwardContext& c, ValueId x, double factor) {

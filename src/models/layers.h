@@ -2,7 +2,9 @@
 // models/ alone.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/forward.h"
@@ -19,6 +21,10 @@ struct ForwardContext {
   ValueId sequence_begin;             // packed
   ValueId slots, stream, page_table;  // cached
   ValueId positions;
+  ValueId embedded;                             // the stream before the first block
+  ValueId per_layer;                            // [tokens, blocks, width] or invalid
+  std::map<int32_t, ValueId> chosen;            // keys that a layer's indexer chose
+  std::vector<std::pair<ValueId, ValueId>> kv;  // k and v of each layer: rows, or caches
 
   int64_t tokens() const { return options.tokens; }
 };
@@ -31,9 +37,37 @@ ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x);
 ValueId times(ForwardContext& c, ValueId x, double factor);
 
 ValueId apply_mixer(ForwardContext& c, const MixerSpec& spec, int32_t layer, ValueId x);
+ValueId apply_short_conv(ForwardContext& c, const ShortConvSpec& spec, int32_t layer, ValueId x);
+ValueId apply_delta(ForwardContext& c, const DeltaSpec& spec, int32_t layer, ValueId x);
+ValueId apply_mamba2(ForwardContext& c, const Mamba2Spec& spec, int32_t layer, ValueId x);
+ValueId apply_mamba(ForwardContext& c, const MambaSpec& spec, int32_t layer, ValueId x);
+ValueId apply_fixed_decay(ForwardContext& c, const FixedDecaySpec& spec, int32_t layer, ValueId x);
+ValueId apply_recurrent_unit(ForwardContext& c, const RecurrentUnitSpec& spec, int32_t layer, ValueId x);
+ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& spec, int32_t layer,
+                                ValueId x);
+// q [tokens, heads, dim] against k and v, cached or packed: [tokens, heads, v_dim].
+ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v);
+ValueId rotate(ForwardContext& c, int32_t rope, ValueId x);
 ValueId apply_mlp(ForwardContext& c, const MlpSpec& spec, ValueId x);
 // The activation of gate and up, side by side projections already done; gate is invalid where nothing gates.
 ValueId activate(ForwardContext& c, const MlpSpec& spec, ValueId gate, ValueId up);
+ValueId activated(ForwardContext& c, const MlpSpec& spec, ValueId x);
+// Routing weights f32 [tokens, k] and the experts [tokens, k] that they belong to.
+struct Routes {
+  ValueId weights, experts;
+};
+Routes route(ForwardContext& c, const MoeSpec& moe, ValueId x);
+// Experts over x, chosen by what `router_x` says.
+ValueId apply_moe(ForwardContext& c, const MoeSpec& moe, ValueId x, ValueId router_x);
+// x [..., n] times a vector of one element.
+ValueId times_scalar(ForwardContext& c, ValueId x, ValueId scalar);
+// The streams after a block of AltUp, stream 0 active.
+std::vector<ValueId> apply_altup(ForwardContext& c, const BlockSpec& block, int32_t layer,
+                                 const std::vector<ValueId>& streams);
+std::vector<ValueId> open_streams(ForwardContext& c, ValueId x);
+ValueId close_streams(ForwardContext& c, const std::vector<ValueId>& streams);
+// A token's input to a layer put through its gate and projection, normed.
+ValueId per_layer_output(ForwardContext& c, const PerLayerInput& spec, int32_t layer, ValueId x);
 ValueId apply_feed_forward(ForwardContext& c, const FeedForwardSpec& spec, ValueId x);
 
 }  // namespace tenon

@@ -28,6 +28,8 @@ struct LinearSpec {
   int64_t out = 0;
   bool bias = false;
   std::string weight_name = ".weight";  // after the path
+  double scale = 1;                     // of what comes out
+  std::vector<LinearSpec> low_rank;     // two more, one after the other, whose output is added; empty: none
 
   bool present() const { return out > 0; }
 };
@@ -74,6 +76,16 @@ struct AttendSpec {
 
 enum class GateKind : uint8_t { none, sigmoid, softplus };
 
+// Differential attention (Ye et al. 2024): halves of the heads attend to both halves of the values, and the
+// second half is taken off the first, times lambda = exp(q1 . k1) - exp(q2 . k2) + init, of the weights path
+// +
+// ".lambda_q1" and so on, [head_dim].
+struct DifferentialSpec {
+  std::string path;
+  double init = 0;
+  double eps = 0;  // of the norm over the pair, which has no weights
+};
+
 // Softmax attention with grouped keys and values.
 struct AttentionSpec {
   int64_t heads = 0;
@@ -86,8 +98,11 @@ struct AttentionSpec {
   LinearSpec qkv;
   int64_t qkv_groups = 1;
   std::string qkv_order = "qkv";
-  double qkv_clip = 0;              // values are cut to +- this; 0: not
-  bool v_is_k = false;              // v is the raw k projection
+  double qkv_clip = 0;   // values are cut to +- this; 0: not
+  bool v_is_k = false;   // v is the raw k projection
+  LinearSpec kv;         // in place of k and v, k first, where kv.out > 0
+  int32_t kv_from = -1;  // k and v are those of that earlier layer, -1: its own
+  std::optional<DifferentialSpec> differential;
   NormSpec q_norm, k_norm, v_norm;  // over head_dim, or over the whole width
   bool norm_after_rope = false;
   int32_t rope = -1;  // index into ModelSpec::ropes, or -1
@@ -98,8 +113,18 @@ struct AttentionSpec {
   // gate side by side.
   GateKind gate_kind = GateKind::none;
   LinearSpec gate;
+  std::string gate_bias;  // weight [heads] added to the gate of each head; empty: none
   bool gate_in_q = false;
   NormSpec out_norm;  // before o, over the whole width
+};
+
+// Chooses the keys of each token (ops/index_top_k.h): queries from the latent of the queries, one key a
+// token, normed, and weights of the heads.
+struct IndexerSpec {
+  int64_t heads = 0, dim = 0, keys = 0;  // keys: how many are chosen
+  LinearSpec q, k, weights;
+  NormSpec k_norm;
+  int32_t rope = -1;
 };
 
 // Multi-head latent attention (DeepSeek-V2): keys and values come from a low-rank latent, and one rotary key
@@ -114,6 +139,8 @@ struct LatentAttentionSpec {
   LinearSpec kv_a, kv_b, o;  // kv_a gives latent and rotary key side by side
   NormSpec q_a_norm, kv_a_norm, k_rope_norm;
   double q_latent_scale = 1, kv_latent_scale = 1;
+  std::optional<IndexerSpec> indexer;  // where keys are chosen
+  int32_t indices_from = -1;           // keys are those that this earlier layer chose; -1: not
   int32_t rope = -1;
   std::optional<PositionScale> q_scale;
   AttendSpec attend;
@@ -122,6 +149,101 @@ struct LatentAttentionSpec {
 };
 
 enum class Activation : uint8_t { silu, gelu, gelu_tanh, relu, relu2, quick_gelu, xielu };
+
+// Depthwise causal convolution along the sequence: weight [channels, 1, taps].
+struct ConvSpec {
+  std::string path;
+  int64_t channels = 0;
+  int64_t taps = 0;
+  bool bias = false;
+};
+
+// A norm of x gated by another value: norm(x) * f(gate), or norm(x * f(gate)). `group` values are normed
+// together; the weight is [width], repeated where the rows are wider.
+struct GatedNormSpec {
+  std::string path;  // empty: no norm, x * f(gate)
+  int64_t width = 0;
+  int64_t group = 0;
+  double eps = 0;
+  bool sigmoid = false;  // f; otherwise SiLU
+  bool gate_first = false;
+};
+
+// Gated short convolution (LFM2): in gives b, c and x side by side; out(c * conv(b * x)).
+struct ShortConvSpec {
+  LinearSpec in, out;
+  ConvSpec conv;
+};
+
+// How a decay of a state is made from its projection x: -exp(A) * softplus(x + dt_bias), or bound *
+// sigmoid(exp(A)
+// * (x + dt_bias)) where bound is not 0. A is by head.
+struct DecaySpec {
+  std::string a_log, dt_bias;
+  double bound = 0;
+};
+
+// Gated delta rule (Yang et al. 2024; by channel: Kimi delta attention): q, k and v through one short
+// convolution and SiLU, q and k of unit length. All projections side by side in qkvz and ba, by key head (q,
+// k, v, gate; beta, decay), where those are present.
+struct DeltaSpec {
+  int64_t key_heads = 0, heads = 0, key_dim = 0, value_dim = 0;
+  LinearSpec qkvz, ba;
+  LinearSpec qkv, q, k, v;
+  ConvSpec conv;
+  LinearSpec beta;
+  double beta_scale = 1;
+  LinearSpec decay_a, decay;  // decay_a: present where the projection is low-rank
+  DecaySpec decay_kind;
+  bool by_channel = false;
+  LinearSpec gate_a, gate;  // likewise
+  GatedNormSpec norm;
+  LinearSpec out;
+};
+
+// Mamba-2 (Dao and Gu 2024): in gives the gate, x, B, C and the time steps side by side.
+struct Mamba2Spec {
+  int64_t heads = 0, head_dim = 0, groups = 0, state = 0;
+  LinearSpec in, out;
+  std::vector<float> in_scales;  // of the five parts; empty: none
+  ConvSpec conv;
+  std::string a_log, d, dt_bias;
+  double dt_min = 0;  // of the time steps
+  GatedNormSpec norm;
+
+  int64_t width() const { return heads * head_dim; }
+};
+
+// Attention through a state with a fixed decay by head (lightning attention, Qin et al. 2024): SiLU of q, k
+// and v, side by side by head; norm over the width, gate by element.
+struct FixedDecaySpec {
+  int64_t heads = 0, head_dim = 0;
+  LinearSpec qkv, gate, out;
+  std::vector<float> log_decays;  // by head
+  NormSpec norm;
+};
+
+// Real-gated linear recurrent unit (De et al. 2024): in_x through a convolution and the recurrence, times
+// activation(in_y). Gates are block-diagonal, one block a head: weights path + ".input_gate_weight" [heads,
+// width, width] and so on.
+struct RecurrentUnitSpec {
+  int64_t heads = 0, width = 0;  // of all heads
+  LinearSpec in_x, in_y, out;
+  ConvSpec conv;
+  std::string path;
+  Activation activation = Activation::gelu_tanh;
+};
+
+// Mamba (Gu and Dao 2023): in gives x and the gate side by side; x_proj gives time steps, B and C. With
+// several heads, each has its own x_proj and dt_proj ("path.<head>.weight").
+struct MambaSpec {
+  int64_t channels = 0, state = 0, dt_rank = 0, heads = 1;
+  LinearSpec in, x, dt, out;
+  bool interleaved = false;  // x and gate of a channel side by side
+  ConvSpec conv;
+  std::string a_log, d;
+  NormSpec dt_norm, b_norm, c_norm;
+};
 
 // down(activation(gate(x)) * up(x)), or down(activation(up(x))) where nothing gates.
 struct MlpSpec {
@@ -133,15 +255,25 @@ struct MlpSpec {
   double limit = 0;             // gate is cut at limit from above, up to +- limit; 0: not
   double swish = 0;             // > 0: the activation is x * sigmoid(swish * x)
   double up_offset = 0;         // added to up
+  double gate_cutoff = 0;  // > 0: what is below the mean of the gate plus this many deviations is zero, and
+                           // the rest is measured from there
 
   bool gated() const { return gate.present() || gate_up.present(); }
 };
 
-enum class RouterScores : uint8_t { softmax, sigmoid, sqrt_softplus, softmax_of_chosen, sigmoid_of_chosen };
+enum class RouterScores : uint8_t {
+  softmax,
+  sigmoid,
+  sqrt_softplus,
+  softmax_of_chosen,
+  sigmoid_of_chosen,
+  sparse_mixer,  // each of two experts weighed among those near the best that is left (Liu et al. 2023)
+};
 
 // Experts chosen for each token by a router.
 struct MoeSpec {
   LinearSpec router;
+  NormSpec router_norm;  // of what goes into the router
   RouterScores scores = RouterScores::softmax;
   std::string selection_bias;   // weight [experts], added to the scores to select; empty: none
   bool bias_on_logits = false;  // the bias is added to logits, and selects there
@@ -149,8 +281,11 @@ struct MoeSpec {
   bool renormalise = false;
   double renormalise_eps = 0;
   double scale = 1;
-  bool scale_inputs = false;  // weights multiply what goes into the experts, not what comes out
-  std::string output_bias;    // weight [hidden] added to the sum; empty: none
+  double slack = 0;              // of the sparse mixer
+  std::string expert_scale;      // weight [experts] that the weights are multiplied with; empty: none
+  int64_t identity_experts = 0;  // after the others; they give their input back
+  bool scale_inputs = false;     // weights multiply what goes into the experts, not what comes out
+  std::string output_bias;       // weight [hidden] added to the sum; empty: none
 
   int64_t experts = 0;
   int64_t intermediate = 0;
@@ -167,19 +302,87 @@ struct MoeSpec {
   NormSpec routed_norm;    // of the routed sum, before the shared expert is added
 };
 
-// A dense MLP and experts side by side, each between norms of its own.
-using MixerSpec = std::variant<std::monostate, AttentionSpec, LatentAttentionSpec>;
+// Mixture of attention heads (JetMoe): each token's queries and outputs come from the experts that it is
+// routed to, keys and values are shared.
+struct AttentionExpertsSpec {
+  MoeSpec experts;  // router, up (queries) and down (outputs); nothing in between
+  int64_t kv_heads = 0, head_dim = 0;
+  LinearSpec kv;
+  int32_t rope = -1;
+  AttendSpec attend;
+};
+
+using MixerSpec =
+    std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, ShortConvSpec, DeltaSpec, Mamba2Spec,
+                 MambaSpec, FixedDecaySpec, RecurrentUnitSpec, AttentionExpertsSpec>;
 using FeedForwardSpec = std::variant<std::monostate, MlpSpec, MoeSpec>;
+
+// How a layer's output joins the residual stream: skip * x + branch * y.
+struct ResidualSpec {
+  double skip = 1;
+  double branch = 1;
+  bool from_normed = false;  // x is what went into the layer, after its norm
+  std::string skip_weight;   // weight [hidden] that x is multiplied with; empty: none
+};
+
+// Each token's own input to each layer (Gemma 3n, 4): project(activation(gate(x)) * input), normed, is added
+// to the stream at the end of the block.
+struct PerLayerInput {
+  LinearSpec gate, projection;
+  NormSpec norm;
+  Activation activation = Activation::gelu_tanh;
+};
+
+// A second feed-forward over the raw stream, added to the first.
+struct AsideSpec {
+  MoeSpec moe;
+  NormSpec pre, post;   // of the experts
+  NormSpec first_post;  // of the block's own feed-forward
+};
+
+// A transformer layer over the stream and the embedding side by side, whose weights several blocks share
+// (Zamba): project(mlp(norm(attention(norm(stream, embedding))))) is added to what goes into the block's
+// mixer.
+struct SharedLayerSpec {
+  NormSpec mixer_norm, feed_forward_norm;
+  AttentionSpec attention;
+  MlpSpec mlp;
+  LinearSpec projection;
+};
+
+// Alternating updates (AltUp, Baykal et al. 2023) around a block: several streams are predicted from each
+// other, the block runs on the active one, and all are corrected by what it changed. Beside attention, a
+// low-rank layer (Laurel).
+struct AltUpSpec {
+  NormSpec router_norm;
+  LinearSpec router;         // hidden to streams; tanh
+  LinearSpec prediction;     // streams to streams^2
+  LinearSpec correction;     // streams to streams
+  std::string output_scale;  // weight [hidden] of the active stream before the per-layer input; empty: none
+  LinearSpec laurel_down, laurel_up;
+  NormSpec laurel_norm;
+};
 
 // Sequential: x += s * post(mixer(pre(x))), then the same with the feed-forward; sum norms are applied to the
 // new x. Parallel: x += s * (mixer(pre(x)) + feed_forward(pre'(x))); pre' is pre where it has no norm.
 struct BlockSpec {
   NormSpec mixer_norm, mixer_post_norm, mixer_sum_norm;
   MixerSpec mixer;
+  MixerSpec beside;  // a second mixer of the same input, added to the first
   NormSpec feed_forward_norm, feed_forward_post_norm, feed_forward_sum_norm;
   FeedForwardSpec feed_forward;
+  std::optional<AsideSpec> aside;
+  // Experts over the input of the feed-forward, whose output joins at the end of the block `shortcut_blocks`
+  // later.
+  std::optional<MoeSpec> shortcut;
+  int32_t shortcut_blocks = 0;
   bool parallel = false;
   double residual_scale = 1;
+  ResidualSpec mixer_residual, feed_forward_residual;
+  std::optional<SharedLayerSpec> shared;
+  std::optional<AltUpSpec> altup;
+  std::optional<PerLayerInput> per_layer;
+  std::string output_scale;  // fixed value [1] that the stream is multiplied with at the end; empty: none
 };
 
 // A block of a stored tensor that holds a block of a logical weight. Both count as matrices: the innermost
@@ -187,7 +390,8 @@ struct BlockSpec {
 // stored (from_row + i * stride, from_column + j), or (from_row + j, from_column + i) where transposed.
 struct StoredBlock {
   std::string tensor;
-  int64_t row = 0, column = 0, rows = 0, columns = 0;
+  int64_t row = 0, column = 0, rows = 0,
+          columns = 0;  // rows 0: as many as the tensor has, after the block before
   int64_t from_row = 0, from_column = 0;
   int64_t stride = 1;
   bool transposed = false;
@@ -206,9 +410,21 @@ struct ModelSpec {
   LinearSpec project_in, project_out;  // between embedding_width and hidden; absent: none
   std::string position_path;           // learned positions [max_positions, embedding]; empty: none
   std::vector<float> position_table;   // fixed positions, likewise; empty: none
+  // A second table [per_layer_vocab, blocks * per_layer_width] and a projection of the embedding, normed by
+  // layer, give each token its input to each layer: (norm(projection) + scale * table) / sqrt(2).
+  int64_t per_layer_width = 0, per_layer_vocab = 0;
+  std::string per_layer_path;
+  // Streams of AltUp beside the embedding, which is stream 0 and active: projections to and from them.
+  std::vector<LinearSpec> stream_in, stream_out;
+  LinearSpec per_layer_projection;
+  NormSpec per_layer_norm;
   std::vector<RopeSpec> ropes;
   std::vector<BlockSpec> blocks;
   NormSpec final_norm;
+  // Before the head: norm(activation(dense(x))); absent: none.
+  LinearSpec head_dense;
+  Activation head_activation = Activation::gelu;
+  NormSpec head_norm;
   LinearSpec head;    // a bias is one more column of its weight
   bool tied = false;  // the head's weight is the embedding table
   double logit_scale = 1;
@@ -217,6 +433,8 @@ struct ModelSpec {
   // From logical names to tensors: parts of names to replace, in order, and weights that are cut or joined.
   std::vector<std::pair<std::string, std::string>> renames;
   std::map<std::string, std::vector<StoredBlock>> stored;
+  std::vector<std::string>
+      ignored;  // beginnings or ends of names of tensors that carry nothing that is needed
 };
 
 }  // namespace tenon

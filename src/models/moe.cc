@@ -26,34 +26,13 @@ Result<ModelSpec> read_mixtral(ConfigReader& config) {
   return spec;
 }
 
-// Layers with experts, by Qwen's keys.
-bool has_experts(ConfigReader& config, size_t layer, const std::vector<double>& dense) {
-  const int64_t step = config.positive_or("decoder_sparse_step", 1);
-  for (double each : dense) {
-    if (static_cast<size_t>(each) == layer) return false;
-  }
-  return (static_cast<int64_t>(layer) + 1) % step == 0;
-}
-
 Result<ModelSpec> read_qwen_moe(ConfigReader& config, const DecoderTraits& traits) {
   ModelSpec spec = read_decoder(config, traits);
   set_windows(spec, config.has("sliding_window") && config.integer("sliding_window") == 0
                         ? std::vector<int64_t>(spec.blocks.size(), 0)
                         : read_windows(config));
   for (const char* key : {"use_sliding_window", "max_window_layers", "layer_types"}) config.ignore(key);
-  const MoeSpec moe = softmax_router(config, config.flag_or("norm_topk_prob", false));
-  ExpertSizes sizes{config.positive(config.has("num_experts") ? "num_experts" : "num_local_experts"),
-                    config.positive("moe_intermediate_size")};
-  const bool shared = config.has("shared_expert_intermediate_size");
-  if (shared) sizes.shared_intermediate = config.positive("shared_expert_intermediate_size");
-  const std::vector<double> dense = config.numbers_or_empty("mlp_only_layers");
-  for (size_t i = 0; i < spec.blocks.size(); ++i) {
-    if (!has_experts(config, i, dense)) continue;
-    set_experts(spec, i, moe, {.shared = "shared_expert"}, sizes);
-    if (!shared) continue;
-    const std::string path = layer_path(traits, i) + ".mlp.shared_expert_gate";
-    std::get<MoeSpec>(spec.blocks[i].feed_forward).shared_gate = {path, spec.hidden, 1};
-  }
+  set_qwen_experts(config, spec, config.flag_or("norm_topk_prob", false));
   return spec;
 }
 

@@ -153,13 +153,18 @@ RopeSpec read_rope(ConfigReader& config, const RopeSizes& sizes) {
     parameters->ignore("max_position_embeddings");
   } else if (kind == "longrope" || kind == "su") {
     scale_longrope(config, *parameters, sizes.max_positions, spec, inv_freq);
+  } else if (kind == "proportional") {
+    inv_freq = base_frequencies(theta, sizes.head_dim);
+    const double factor = parameters->number_or("factor", 1);
+    for (size_t i = 0; i < inv_freq.size(); ++i)
+      inv_freq[i] = static_cast<int64_t>(2 * i) < dim ? inv_freq[i] / factor : 0;
   } else if (kind == "factors") {
     const std::vector<double> factors = parameters->numbers_or_empty("factors");
     parameters->require(factors.size() == inv_freq.size(), "factors", "must have one number a frequency");
     for (size_t i = 0; i < factors.size() && i < inv_freq.size(); ++i) inv_freq[i] /= factors[i];
   } else if (kind != "default") {
     config.fail(unsupported(fmt::format("the rope type '{}' is not supported", kind), config.subject(),
-                            "Supported: default, linear, dynamic, yarn, longrope, llama3."));
+                            "Supported: default, linear, dynamic, yarn, longrope, llama3, proportional."));
   }
   if (parameters) {
     if (const Status status = parameters->status(); !status.ok()) config.fail(status.error());

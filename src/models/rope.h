@@ -18,8 +18,9 @@ struct RopeSizes {
 };
 
 // Kinds: default, linear (Chen et al. 2023), dynamic (NTK by length), yarn (Peng et al. 2023), longrope (Ding
-// et al. 2024), llama3 (Llama 3.1's frequency-wise scaling), and per-frequency factors as GGUF files carry
-// them. Another kind is reported by name through config.fail().
+// et al. 2024), llama3 (Llama 3.1's frequency-wise scaling), proportional (the first pairs of a whole head
+// are rotated), and per-frequency factors as GGUF files carry them. Another kind is reported by name through
+// config.fail().
 RopeSpec read_rope(ConfigReader& config, const RopeSizes& sizes);
 
 // Frequencies without scaling.

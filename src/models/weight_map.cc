@@ -29,6 +29,9 @@ int64_t rotary_heads(const ModelSpec& spec, std::string_view name) {
 
 // Tensors that carry nothing a model needs: recomputed frequencies, and a copy of a tied head.
 bool is_harmless(const ModelSpec& spec, std::string_view tensor) {
+  for (const std::string& part : spec.ignored) {
+    if (tensor.starts_with(part) || tensor.ends_with(part)) return true;
+  }
   return tensor.ends_with("rotary_emb.inv_freq") || tensor == "rope_freqs.weight" ||
          (spec.tied && tensor == spec.head.path + ".weight");
 }
@@ -113,7 +116,8 @@ Result<WeightSource> find_source(const ModelSpec& spec, const Checkpoint& checkp
                                  bool permuted, std::vector<std::string>& missing) {
   const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
   WeightSource source{need.name, need.shape, {}, !spec.stored.contains(need.name)};
-  for (const StoredBlock& wanted : stored_blocks(spec, need, gguf)) {
+  int64_t next_row = 0;
+  for (StoredBlock wanted : stored_blocks(spec, need, gguf)) {
     const CheckpointTensor* tensor = checkpoint.find(wanted.tensor);
     if (!tensor) {
       missing.push_back(wanted.tensor);
@@ -121,6 +125,12 @@ Result<WeightSource> find_source(const ModelSpec& spec, const Checkpoint& checkp
     }
     if (source.whole && tensor->shape != need.shape)
       return wrong_shape(checkpoint, *tensor, need.shape.text());
+    if (wanted.rows == 0) {
+      wanted.row = next_row;
+      wanted.rows = as_matrix(tensor->shape).rows;
+    }
+    next_row = wanted.row + wanted.rows;
+    if (next_row > as_matrix(need.shape).rows) return wrong_shape(checkpoint, *tensor, "less");
     if (!lies_within(wanted, tensor->shape)) return wrong_shape(checkpoint, *tensor, "more");
     if (!can_dequantise(tensor->dtype)) {
       return bad_file(fmt::format("weights of type {} are not supported", dtype_name(tensor->dtype)),
@@ -245,6 +255,9 @@ bool is_stored_as(const WeightSource& source, DType dtype) {
 Status load_weight(const Checkpoint& checkpoint, const WeightSource& source, DType dtype,
                    std::span<std::byte> destination) {
   const Matrix logical = as_matrix(source.shape);
+  int64_t covered = 0;
+  for (const SourceBlock& block : source.blocks) covered += block.rows * block.columns;
+  if (covered < source.shape.elements()) std::fill(destination.begin(), destination.end(), std::byte{0});
   for (const SourceBlock& block : source.blocks) {
     RETURN_IF_ERROR((block.transposed ? load_transposed : load_rows)(checkpoint, block, logical, dtype,
                                                                      destination.data()));

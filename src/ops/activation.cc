@@ -13,8 +13,9 @@ namespace {
 constexpr InputRule kInputs[] = {{"x"}};
 constexpr InputRule kGradInputs[] = {{"x"}, {"dy"}};
 
-constexpr std::string_view kNames[] = {"relu", "relu2",    "gelu",          "gelu_tanh", "swish",  "sigmoid",
-                                       "tanh", "softplus", "sqrt_softplus", "clamp",     "softcap"};
+constexpr std::string_view kNames[] = {
+    "relu",          "relu2", "gelu",    "gelu_tanh", "swish",        "sigmoid",    "tanh",       "softplus",
+    "sqrt_softplus", "clamp", "softcap", "exp",       "negative_exp", "complement", "reciprocal", "sqrt"};
 
 struct Function {
   ActivationKind kind;
@@ -89,6 +90,21 @@ Point point_at(const Function& f, double x) {
     case ActivationKind::softcap: {
       const double t = std::tanh(x / f.a);
       return {f.a * t, 1 - t * t};
+    }
+    case ActivationKind::exp:
+      return {std::exp(x), std::exp(x)};
+    case ActivationKind::negative_exp:
+      if (x > 0) return {0, 0};
+      return {std::expm1(std::min(x, f.a)) - x, (x < f.a ? std::exp(x) : 0) - 1};
+    case ActivationKind::complement: {
+      const double root = std::sqrt(-std::expm1(2 * x));
+      return {root, -std::exp(2 * x) / root};
+    }
+    case ActivationKind::reciprocal:
+      return {1 / x, -1 / (x * x)};
+    case ActivationKind::sqrt: {
+      const double root = std::sqrt(std::max(x, 0.0));
+      return {root, root > 0 ? 0.5 / root : 0.0};
     }
   }
   CHECK(false, "unknown activation");

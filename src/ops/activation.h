@@ -1,7 +1,9 @@
 // out = f(x), element by element, computed in f64 or f32 and rounded once. Kinds: relu; relu2, the square of
 // relu; gelu, x * P(N(0, 1) <= x) (Hendrycks and Gimpel 2016); gelu_tanh, its approximation by tanh; swish, x
 // * sigmoid(a * x); sigmoid; tanh; softplus, log(1 + exp(x)); sqrt_softplus, its root; clamp to [a, b];
-// softcap, a * tanh(x / a). a and b are 0 where a kind has no use for them. activation_grad is dy * f'(x).
+// softcap, a * tanh(x / a); exp; negative_exp, expm1(min(x, a)) - x where x <= 0 and otherwise 0; complement,
+// sqrt(1 - exp(2 x)) for x < 0; reciprocal, 1 / x; sqrt. a and b are 0 where a kind has no use for them.
+// activation_grad is dy * f'(x).
 #pragma once
 
 #include "ir/builder.h"
@@ -20,6 +22,11 @@ enum class ActivationKind : uint8_t {
   sqrt_softplus,
   clamp,
   softcap,
+  exp,
+  negative_exp,
+  complement,
+  reciprocal,
+  sqrt,
 };
 
 const OpDef& activation_op();

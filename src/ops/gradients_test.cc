@@ -139,15 +139,19 @@ TEST(Gradients, OpsWithoutARule) {
   for (const OpDef* op : all_ops()) {
     if (op->gradient == nullptr) without.push_back(op->name);
   }
-  EXPECT_THAT(without,
-              testing::ElementsAre(
-                  "accumulate", "activation_grad", "adamw", "attention_grad", "biased_attention_grad",
-                  "biased_paged_attention", "cache_write", "column_sum", "embedding_grad",
-                  "gather_columns_grad", "gather_rows_grad", "global_norm", "grouped_matmul_grad_weight",
-                  "linear_cross_entropy_grad_hidden", "linear_cross_entropy_grad_weight",
-                  "linear_cross_entropy_with_grad", "matmul_low_rank", "normalise_grad", "paged_attention",
-                  "position_scale", "rms_norm_grad_input", "rms_norm_grad_weight", "rope_table",
-                  "rope_table_by_length", "silu_grad", "swiglu_grad", "top_k", "zero"));
+  EXPECT_THAT(
+      without,
+      testing::ElementsAre(
+          "accumulate", "activation_grad", "adamw", "attention_grad", "biased_attention_grad",
+          "biased_paged_attention", "cache_write", "causal_conv_cached", "causal_conv_grad_input",
+          "causal_conv_grad_weight", "column_sum", "detach", "embedding_grad", "gather_columns_grad",
+          "gather_rows_grad", "global_norm", "grouped_matmul_grad_weight", "index_top_k", "index_top_k_paged",
+          "limit_ids", "linear_attention_cached", "linear_attention_grad", "linear_cross_entropy_grad_hidden",
+          "linear_cross_entropy_grad_weight", "linear_cross_entropy_with_grad", "matmul_low_rank",
+          "near_best_grad", "normalise_grad", "paged_attention", "position_scale", "rms_norm_grad_input",
+          "rms_norm_grad_weight", "rope_table", "rope_table_by_length", "selective_scan_cached",
+          "selective_scan_grad", "silu_grad", "sparse_attention_grad", "sparse_paged_attention",
+          "swiglu_grad", "top_k", "zero"));
 }
 
 TEST(Gradients, NothingIsBuiltWhereNoneIsNeeded) {

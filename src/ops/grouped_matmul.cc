@@ -80,12 +80,13 @@ void reference(const ReferenceCall& call) {
   const bool trans_b = call.attrs.flag("trans_b");
   for (int64_t r = 0; r < rows; ++r) {
     const auto group = static_cast<int64_t>(call.inputs[2].data[r]);
-    CHECK(group >= 0 && group < call.inputs[1].type.shape[0], "a group is outside the matrices");
+    CHECK(group >= -1 && group < call.inputs[1].type.shape[0], "a group is outside the matrices");
     const double* x = call.inputs[0].data + r * depth;
-    const double* w = call.inputs[1].data + group * n * depth;
+    const double* w = call.inputs[1].data + std::max<int64_t>(group, 0) * n * depth;
     for (int64_t j = 0; j < n; ++j) {
       double total = 0;
-      for (int64_t i = 0; i < depth; ++i) total += x[i] * w[trans_b ? j * depth + i : i * n + j];
+      for (int64_t i = 0; group >= 0 && i < depth; ++i)
+        total += x[i] * w[trans_b ? j * depth + i : i * n + j];
       total *= call.attrs.real("alpha");
       call.outputs[0].data[r * n + j] =
           total + (call.inputs.size() == 4 ? call.inputs[3].data[r * n + j] : 0);
@@ -98,6 +99,7 @@ void reference_grad(const ReferenceCall& call) {
   const int64_t n = call.inputs[1].type.shape[1];
   std::fill_n(call.outputs[0].data, call.outputs[0].type.elements(), 0.0);
   for (int64_t r = 0; r < rows; ++r) {
+    if (call.inputs[2].data[r] < 0) continue;
     double* out = call.outputs[0].data + static_cast<int64_t>(call.inputs[2].data[r]) * m * n;
     for (int64_t i = 0; i < m; ++i) {
       const double a = call.attrs.real("alpha") * call.inputs[0].data[r * m + i];

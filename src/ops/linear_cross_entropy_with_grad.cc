@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/linear_cross_entropy_grad_hidden.h"
 #include "ops/linear_cross_entropy_rules.h"
 
 namespace tenon {
@@ -11,6 +12,14 @@ InferredTypes infer(const OpSite& site) {
   RETURN_IF_ERROR(check_linear_cross_entropy_with_grad(site));
   const Shape tokens{site.inputs[0].shape[0]};
   return std::vector<Type>{site.inputs[0], Type{DType::f32, tokens}, Type{DType::i32, tokens}};
+}
+
+std::vector<ValueId> expand(Builder& builder, std::span<const ValueId> inputs, const Attrs& attrs) {
+  const auto options = linear_cross_entropy_options(attrs);
+  const auto out = linear_cross_entropy(builder, inputs[0], inputs[1], inputs[2], options);
+  return {
+      linear_cross_entropy_grad_hidden(builder, inputs[0], inputs[1], inputs[2], out.lse, inputs[3], options),
+      out.loss, out.predicted};
 }
 
 void reference(const ReferenceCall& call) {
@@ -41,6 +50,7 @@ void reference(const ReferenceCall& call) {
 const OpDef& linear_cross_entropy_with_grad_op() {
   static constexpr OpDef def{.name = "linear_cross_entropy_with_grad",
                              .infer = infer,
+                             .expand = expand,
                              .cost = linear_cross_entropy_grad_cost,
                              .reference = reference};
   return def;

@@ -111,6 +111,8 @@ std::vector<OpCase> op_cases() {
   add_row_cases(list);
   add_attention_cases(list);
   add_family_cases(list);
+  add_recurrence_cases(list);
+  add_sparse_cases(list);
   add_loss_cases(list);
   add_update_cases(list);
   return list.take();

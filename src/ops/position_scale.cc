@@ -18,6 +18,12 @@ InferredTypes infer(const OpSite& site) {
 void reference(const ReferenceCall& call) {
   const Attrs& a = call.attrs;
   for (int64_t t = 0; t < call.inputs[0].type.elements(); ++t) {
+    if (a.flag("power")) {
+      const double shifted = call.inputs[0].data[t] + static_cast<double>(a.integer("shift"));
+      const double base = a.real("offset") + shifted / static_cast<double>(a.integer("period"));
+      call.outputs[0].data[t] = std::pow(base, a.real("beta"));
+      continue;
+    }
     const double position = call.inputs[0].data[t] + static_cast<double>(a.integer("shift"));
     const double periods = std::floor(position / static_cast<double>(a.integer("period")));
     call.outputs[0].data[t] = a.real("constant") + a.real("beta") * std::log(a.real("offset") + periods);
@@ -40,7 +46,8 @@ ValueId position_scale(Builder& builder, ValueId positions, const PositionScale&
                            {"beta", scale.beta},
                            {"offset", scale.offset},
                            {"shift", scale.shift},
-                           {"period", scale.period}});
+                           {"period", scale.period},
+                           {"power", scale.power}});
 }
 
 }  // namespace tenon

@@ -103,6 +103,75 @@ void reference_gather_grad(const ReferenceCall& call) {
   }
 }
 
+InferredTypes infer_below(const OpSite& site) {
+  constexpr InputRule kIds[] = {{"ids", Elements::i32}};
+  RETURN_IF_ERROR(check_inputs(site, kIds));
+  return std::vector<Type>{site.inputs[0]};
+}
+
+void reference_below(const ReferenceCall& call) {
+  const double limit = static_cast<double>(call.attrs.integer("limit"));
+  for (int64_t i = 0; i < call.outputs[0].type.elements(); ++i) {
+    const double id = call.inputs[0].data[i];
+    call.outputs[0].data[i] = id < limit ? id : static_cast<double>(call.attrs.integer("otherwise"));
+  }
+}
+
+constexpr InputRule kNearInputs[] = {
+    {"x", Elements::floating, 2}, {"ids", Elements::i32, 2}, {"dy", Elements::floating, 2}};
+
+InferredTypes infer_near(const OpSite& site) {
+  RETURN_IF_ERROR(check_inputs(site, std::span(kNearInputs).first(site.op.name == "near_best" ? 2 : 3)));
+  RETURN_IF_ERROR(
+      expect_extent(site, "the number of rows of ids", site.inputs[1].shape[0], site.inputs[0].shape[0]));
+  const int64_t excluded = site.attrs.integer("excluded");
+  RETURN_IF_ERROR(
+      expect(site, excluded >= 0 && excluded <= site.inputs[1].shape[1], "excluded is out of range"));
+  RETURN_IF_ERROR(
+      expect(site, site.inputs.size() == 2 || site.inputs[2] == site.inputs[0], "dy is not of x's type"));
+  return std::vector<Type>{site.inputs[0]};
+}
+
+std::vector<ValueId> gradient_near(const GradientSite& site) {
+  std::vector<ValueId> gradients(2);
+  const auto& in = site.op.inputs;
+  if (site.needed[0]) {
+    gradients[0] = near_best_grad(site.builder, in[0], in[1], site.output_gradients[0],
+                                  site.op.attrs.integer("excluded"), site.op.attrs.real("slack"));
+  }
+  return gradients;
+}
+
+// Which elements of row r are near its best.
+std::vector<bool> near_row(const ReferenceCall& call, int64_t r) {
+  const int64_t columns = call.inputs[0].type.shape[1], ids = call.inputs[1].type.shape[1];
+  const double* x = call.inputs[0].data + r * columns;
+  std::vector<bool> kept(static_cast<size_t>(columns), true);
+  for (int64_t i = 0; i < call.attrs.integer("excluded"); ++i)
+    kept[static_cast<size_t>(call.inputs[1].data[r * ids + i])] = false;
+  double best = -INFINITY;
+  for (int64_t c = 0; c < columns; ++c) {
+    if (kept[static_cast<size_t>(c)]) best = std::max(best, x[c]);
+  }
+  for (int64_t c = 0; c < columns; ++c) {
+    const bool near = (best - x[c]) / std::max(std::abs(x[c]), best) <= call.attrs.real("slack");
+    kept[static_cast<size_t>(c)] = kept[static_cast<size_t>(c)] && near;
+  }
+  return kept;
+}
+
+template <bool kGradient>
+void reference_near(const ReferenceCall& call) {
+  const int64_t rows = call.inputs[0].type.shape[0], columns = call.inputs[0].type.shape[1];
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::vector<bool> kept = near_row(call, r);
+    for (int64_t c = 0; c < columns; ++c) {
+      const double from = call.inputs[kGradient ? 2 : 0].data[r * columns + c];
+      call.outputs[0].data[r * columns + c] = kept[static_cast<size_t>(c)] ? from : kGradient ? 0 : -1e4;
+    }
+  }
+}
+
 constexpr auto kMoves = [](const OpSite& site) { return streaming_cost(site, 0); };
 
 }  // namespace
@@ -129,6 +198,27 @@ const OpDef& gather_columns_grad_op() {
   return def;
 }
 
+const OpDef& limit_ids_op() {
+  static constexpr OpDef def{
+      .name = "limit_ids", .infer = infer_below, .cost = kMoves, .reference = reference_below};
+  return def;
+}
+
+const OpDef& near_best_op() {
+  static constexpr OpDef def{.name = "near_best",
+                             .infer = infer_near,
+                             .gradient = gradient_near,
+                             .cost = kMoves,
+                             .reference = reference_near<false>};
+  return def;
+}
+
+const OpDef& near_best_grad_op() {
+  static constexpr OpDef def{
+      .name = "near_best_grad", .infer = infer_near, .cost = kMoves, .reference = reference_near<true>};
+  return def;
+}
+
 ValueId top_k(Builder& builder, ValueId x, const TopKOptions& options) {
   return builder.emit_one(top_k_op(), {x},
                           {{"k", options.k},
@@ -143,6 +233,18 @@ ValueId gather_columns(Builder& builder, ValueId x, ValueId ids) {
 
 ValueId gather_columns_grad(Builder& builder, ValueId dy, ValueId ids, int64_t columns) {
   return builder.emit_one(gather_columns_grad_op(), {dy, ids}, {{"columns", columns}});
+}
+
+ValueId limit_ids(Builder& builder, ValueId ids, int64_t limit, int64_t otherwise) {
+  return builder.emit_one(limit_ids_op(), {ids}, {{"limit", limit}, {"otherwise", otherwise}});
+}
+
+ValueId near_best(Builder& builder, ValueId x, ValueId ids, int64_t excluded, double slack) {
+  return builder.emit_one(near_best_op(), {x, ids}, {{"excluded", excluded}, {"slack", slack}});
+}
+
+ValueId near_best_grad(Builder& builder, ValueId x, ValueId ids, ValueId dy, int64_t excluded, double slack) {
+  return builder.emit_one(near_best_grad_op(), {x, ids, dy}, {{"excluded", excluded}, {"slack", slack}});
 }
 
 }  // namespace tenon

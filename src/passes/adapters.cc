@@ -85,13 +85,14 @@ ValueId add_expert_adapter(Builder& b, const AdapterModule& module, const Expert
 
 std::vector<AdapterModule> linear_modules(const Program& program) {
   std::vector<AdapterModule> out;
+  std::set<std::string_view> seen;  // a module that runs several times is one
   for (const Op& op : program.ops) {
-    if (!is_linear(program, op)) continue;
+    if (!is_linear(program, op) || !seen.insert(op.name).second) continue;
     const Shape& weight = program.value(op.inputs[1]).type.shape;
     out.push_back({op.name, op.name, 0, weight[1], weight[0]});
   }
   for (const Op& op : program.ops) {
-    if (!is_experts(program, op)) continue;
+    if (!is_experts(program, op) || !seen.insert(op.name).second) continue;
     const Shape& weight = program.value(op.inputs[1]).type.shape;
     const std::string parent = parent_of(op.name);
     if (!out.empty() && out.back().key == parent) out.back().key += ".base_layer";
@@ -149,14 +150,14 @@ Program add_adapters(const Program& program, const std::vector<AdapterModule>& m
   std::unordered_map<std::string_view, int64_t>
       index;  // module -> its place, which is also its dropout stream
   for (size_t i = 0; i < modules.size(); ++i) index.emplace(modules[i].module, static_cast<int64_t>(i));
-  size_t adapted = 0;
+  std::set<int64_t> adapted;
   Rewriter rewriter(program);
   Builder& b = rewriter.builder();
   for (const Op& op : program.ops) {
     rewriter.copy(op);
     const auto at = is_linear(program, op) || is_experts(program, op) ? index.find(op.name) : index.end();
     if (at == index.end()) continue;
-    ++adapted;
+    adapted.insert(at->second);
     const AdapterModule& module = modules[static_cast<size_t>(at->second)];
     const ValueId a = b.add_static(Role::adapter, module.a_name(), {DType::f32, module.a_shape()});
     const ValueId bb = b.add_static(Role::adapter, module.b_name(), {DType::f32, module.b_shape()});
@@ -178,7 +179,7 @@ Program add_adapters(const Program& program, const std::vector<AdapterModule>& m
         .trans_b = true, .alpha = module.scale, .out_dtype = b.dtype(base), .addend = base};
     rewriter.set(op.outputs[0], matmul(b, low, bb, up));
   }
-  CHECK(adapted == modules.size(), "the program lacks a module that was chosen");
+  CHECK(adapted.size() == modules.size(), "the program lacks a module that was chosen");
   return rewriter.finish();
 }
 

@@ -214,7 +214,7 @@ Status write_outputs(const std::string& path, const std::vector<OutputTensor>& o
 Result<ProbeSummary> probe(const ProbeRequest& asked, Device& device) {
   ProbeRequest request = asked;
   ASSIGN_OR_RETURN(const Model model, open_model(request.model));
-  request.weights = choose_weight_dtypes(model, request.weight_choice);
+  request.weights = choose_weight_dtypes(model, request.weight_choice, device.facts());
   const bool needs_adapter = request.gradients == ProbeGradients::adapter || request.train_steps > 0;
   if (needs_adapter && request.adapter.empty()) {
     return bad_argument("gradients of the adapter and training need one", "--adapter",

@@ -17,8 +17,8 @@ struct ProbeRequest : ProgramSettings {
   std::string tokens;   // safetensors with input_ids and labels, [batch, tokens] i32
   std::string out;      // safetensors to write
   ProbeGradients gradients = ProbeGradients::none;
-  std::string weight_choice = "as-stored";  // run/weight_dtypes.h
-  int64_t greedy = 0;                       // tokens to continue the first nine of row 0 by
+  std::string weight_choice = "auto";  // run/weight_dtypes.h
+  int64_t greedy = 0;                  // tokens to continue the first nine of row 0 by
   int64_t train_steps = 0;
   double lr = 1e-3;
   double clip = 0;

@@ -278,8 +278,9 @@ void add_machine_options(TrainRecipe& r, std::vector<Option>& options) {
                       .group = kGroup},
                      {.name = "weights",
                       .target = &r.weights,
-                      .help = "Matrices in memory: as-stored leaves quantised ones in the file as they are",
-                      .choices = {"as-stored", "bf16", "q8_0", "f32"},
+                      .help = "Matrices in memory: as-stored leaves quantised ones in the file as they are; "
+                              "auto does on a CPU",
+                      .choices = {"auto", "as-stored", "bf16", "q8_0", "f32"},
                       .group = kGroup},
                      {.name = "without",
                       .target = &r.without,

@@ -77,7 +77,7 @@ struct TrainRecipe {
   ByteSize memory;      // 0 is no limit
   std::string recompute = "auto";
   StringList without;  // passes and kernels to leave out
-  std::string weights = "as-stored";
+  std::string weights = "auto";
 
   bool operator==(const TrainRecipe&) const = default;
 };

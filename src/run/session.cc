@@ -30,15 +30,15 @@ std::vector<T> read_output(const Plan& plan, const Executor& executor, std::stri
   return out;
 }
 
-Status load_static(const Model& model, const AdapterSet* adapter, const StaticValue& value,
-                   std::span<std::byte> destination) {
-  if (value.role == Role::adapter) {
-    CHECK(adapter != nullptr, value.name);
-    const std::vector<float>& values = adapter->values.at(value.name);
-    CHECK(values.size() * 4 == destination.size(), value.name);
-    std::memcpy(destination.data(), values.data(), destination.size());
-    return {};
-  }
+Status load_adapter(const AdapterSet* adapter, const StaticValue& value, std::span<std::byte> destination) {
+  CHECK(adapter != nullptr, value.name);
+  const std::vector<float>& values = adapter->values.at(value.name);
+  CHECK(values.size() * 4 == destination.size(), value.name);
+  std::memcpy(destination.data(), values.data(), destination.size());
+  return {};
+}
+
+Status load_from_files(const Model& model, const StaticValue& value, std::span<std::byte> destination) {
   const WeightSource* source = model.weights.find(value.name);
   CHECK(source != nullptr, value.name);
   return load_weight(model.checkpoint, *source, value.type.dtype, destination);
@@ -79,13 +79,18 @@ std::vector<std::string> external_weights(const Model& model, std::span<const Pr
   return names;
 }
 
-Result<Plan> plan_programs(std::vector<Program> programs, const Model& model, const Device& device,
+Result<Plan> plan_programs(std::vector<Program> programs, const Model* model, const Device& device,
                            const std::vector<std::string>& without) {
   RETURN_IF_ERROR(check_without(without, device.kernels()));
   PlanOptions options;
-  options.external = external_weights(model, programs, device);
+  if (model != nullptr) options.external = external_weights(*model, programs, device);
   options.without_kernels = without;
   return make_plan(std::move(programs), device.facts(), device.kernels(), options);
+}
+
+Result<Plan> plan_programs(std::vector<Program> programs, const Model& model, const Device& device,
+                           const std::vector<std::string>& without) {
+  return plan_programs(std::move(programs), &model, device, without);
 }
 
 Result<std::unique_ptr<Session>> Session::open(Plan plan, const Model& model, const AdapterSet* adapter,
@@ -96,7 +101,20 @@ Result<std::unique_ptr<Session>> Session::open(Plan plan, const Model& model, co
     return model.checkpoint.bytes(model.weights.find(value.name)->tensor());
   };
   source.load = [&model, adapter](const StaticValue& value, std::span<std::byte> destination) {
-    return load_static(model, adapter, value, destination);
+    if (value.role == Role::adapter) return load_adapter(adapter, value, destination);
+    return load_from_files(model, value, destination);
+  };
+  ASSIGN_OR_RETURN(session->executor_, Executor::prepare(session->plan_, device, source));
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::open(Plan plan, const AdapterSet* adapter, Device& device,
+                                               WeightFiller weight) {
+  std::unique_ptr<Session> session(new Session(std::move(plan)));
+  StaticSource source;
+  source.load = [adapter, weight](const StaticValue& value, std::span<std::byte> destination) {
+    if (value.role == Role::adapter) return load_adapter(adapter, value, destination);
+    return weight(value, destination);
   };
   ASSIGN_OR_RETURN(session->executor_, Executor::prepare(session->plan_, device, source));
   return session;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,12 +27,20 @@ std::vector<std::string> external_weights(const Model& model, std::span<const Pr
 // built the programs. Errors as make_plan, and bad_argument for a name that is neither.
 Result<Plan> plan_programs(std::vector<Program> programs, const Model& model, const Device& device,
                            const std::vector<std::string>& without);
+// The same; where `model` is null, no weight lies in a file.
+Result<Plan> plan_programs(std::vector<Program> programs, const Model* model, const Device& device,
+                           const std::vector<std::string>& without);
 
 class Session {
  public:
   // `model`, `adapter` and `device` must outlive the session; `adapter` is null where the programs have none.
   static Result<std::unique_ptr<Session>> open(Plan plan, const Model& model, const AdapterSet* adapter,
                                                Device& device);
+  // Weights that come from elsewhere: `weight` fills memory that is laid out as the value. None may be
+  // external.
+  using WeightFiller = std::function<Status(const StaticValue& value, std::span<std::byte> destination)>;
+  static Result<std::unique_ptr<Session>> open(Plan plan, const AdapterSet* adapter, Device& device,
+                                               WeightFiller weight);
 
   const Plan& plan() const { return plan_; }
   Executor& executor() { return *executor_; }

@@ -21,8 +21,12 @@ std::optional<DType> stored_dtype(const WeightSource& source) {
 
 }  // namespace
 
-WeightDTypes choose_weight_dtypes(const Model& model, std::string_view choice) {
+WeightDTypes choose_weight_dtypes(const Model& model, std::string_view choice, const DeviceFacts& facts) {
   WeightDTypes out;
+  if (choice == kWeightsAuto) {
+    if (facts.kind != DeviceKind::cpu) return out;
+    choice = kWeightsAsStored;
+  }
   for (const WeightSource& source : model.weights.sources) {
     if (source.shape.rank() != 2) continue;
     const std::optional<DType> dtype =

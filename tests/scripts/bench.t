@@ -48,11 +48,19 @@ tenon: WORK: 'swim' cannot be measured
 [exit 2]
 
 $ tenon bench train
-tenon: --model: there is no model to run
-  Name a folder or a GGUF file.
+tenon: --model: either a model or a configuration for random weights is to run
+  Name a folder or a GGUF file with --model, or a config.json with --random.
 [exit 2]
 
 $ tenon bench train --model m --seq 1
 tenon: --seq: ...
+...
+[exit 2]
+
+# Random weights for a configuration: a model that knows nothing loses about log(vocabulary).
+$ tenon bench train --random m/config.json --batch 2 --seq 16 --rank 2 --steps 2 --threads 1 --compute f32 --json | python3 -c 'import json, math, sys; loss = json.load(sys.stdin)["losses"][0]; print(abs(loss - math.log(json.load(open("m/config.json"))["vocab_size"])) < 0.5)'
+True
+$ tenon bench train --random m/config.json --model m
+tenon: --model: either a model or a configuration for random weights is to run
 ...
 [exit 2]

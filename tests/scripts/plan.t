@@ -53,3 +53,8 @@ $ tenon plan --model m --memory lots
 tenon: --memory: lots: not a size
   Write a number and a unit, for example 8GiB, 500MB or 1.5G.
 [exit 2]
+
+# What decoding keeps: keys and values for each token.
+$ tenon plan --model m --decode 64 --threads 1 --compute f32 | grep -A1 'cache of decoding'
+cache of decoding ... a token, 0 B of fixed state a sequence
+  layers 0-... a token

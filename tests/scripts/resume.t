@@ -2,7 +2,7 @@
 
 $ "$TESTS/make_tiny_model" m
 $ for i in $(seq 40); do echo "{\"prompt\":\"Say $i\",\"completion\":\" it is $i\"}"; done > d.jsonl
-$ echo 'common() { tenon train --model m --data d.jsonl --rank 2 --alpha 4 --dropout 0.1 --compute f32 --tokens-per-step 64 --threads 1 --steps 300 --checkpoint-every 20 "$@"; }' > common.sh
+$ echo 'common() { tenon train --model m --data d.jsonl --rank 2 --alpha 4 --dropout 0.1 --compute f32 --tokens-per-step 128 --accumulate 2 --threads 1 --steps 300 --checkpoint-every 20 "$@"; }' > common.sh
 $ . ./common.sh; common --out whole 2> /dev/null; ls whole/checkpoints
 step-00000280.safetensors
 step-00000300.safetensors

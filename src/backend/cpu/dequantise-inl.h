@@ -27,6 +27,18 @@ HWY_INLINE float read_f16(const uint8_t* p) {
   return f16_to_f32(bits);
 }
 
+// The f16 number at p in every lane.
+HWY_INLINE VF widen_scale(const uint8_t* p) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(DF(), read_f16(p));
+#else
+  uint16_t bits;
+  std::memcpy(&bits, p, 2);
+  const hn::Rebind<uint16_t, DF> du16;
+  return hn::PromoteTo(DF(), hn::BitCast(hn::Rebind<hwy::float16_t, DF>(), hn::Set(du16, bits)));
+#endif
+}
+
 // out[i] = scale * q[i] + offset for `count` (a multiple of 16) integers.
 HWY_INLINE void scale_integers(const int8_t* q, size_t count, float scale, float offset, float* out) {
   const DF d;
@@ -47,17 +59,28 @@ HWY_INLINE void unpack_nibbles(const uint8_t* packed, int8_t* q) {
   }
 }
 
+// out[i] = scale * (four-bit number i + bias) + offset for the 32 of a block.
+HWY_INLINE void scale_nibbles(const uint8_t* packed, int32_t bias, VF scale, VF offset, float* out) {
+  const DF d;
+  const hn::Rebind<uint8_t, DF> d8;
+  const hn::Rebind<int32_t, DF> d32;
+  const auto mask = hn::Set(d32, 15), biases = hn::Set(d32, bias);
+#pragma GCC unroll 2
+  for (size_t i = 0; i < 16; i += kLanes) {
+    const auto bytes = hn::PromoteTo(d32, hn::LoadU(d8, packed + i));
+    const VF low = hn::ConvertTo(d, hn::Add(hn::And(bytes, mask), biases));
+    const VF high = hn::ConvertTo(d, hn::Add(hn::ShiftRight<4>(bytes), biases));
+    hn::StoreU(hn::Add(hn::Mul(low, scale), offset), d, out + i);
+    hn::StoreU(hn::Add(hn::Mul(high, scale), offset), d, out + 16 + i);
+  }
+}
+
 HWY_INLINE void dequantise_q4_0(const uint8_t* block, float* out) {
-  int8_t q[32];
-  unpack_nibbles(block + 2, q);
-  for (int8_t& value : q) value = static_cast<int8_t>(value - 8);
-  scale_integers(q, 32, read_f16(block), 0.0f, out);
+  scale_nibbles(block + 2, -8, widen_scale(block), hn::Zero(DF()), out);
 }
 
 HWY_INLINE void dequantise_q4_1(const uint8_t* block, float* out) {
-  int8_t q[32];
-  unpack_nibbles(block + 4, q);
-  scale_integers(q, 32, read_f16(block), read_f16(block + 2), out);
+  scale_nibbles(block + 4, 0, widen_scale(block), widen_scale(block + 2), out);
 }
 
 // The fifth bits are bits 0..31 of a little-endian word.
@@ -83,9 +106,16 @@ HWY_INLINE void dequantise_q5_1(const uint8_t* block, float* out) {
 }
 
 HWY_INLINE void dequantise_q8_0(const uint8_t* block, float* out) {
-  int8_t q[32];
-  std::memcpy(q, block + 2, 32);
-  scale_integers(q, 32, read_f16(block), 0.0f, out);
+  const DF d;
+  const hn::Rebind<int8_t, DF> d8;
+  const hn::Rebind<int32_t, DF> d32;
+  const VF scale = widen_scale(block), zero = hn::Zero(d);
+#pragma GCC unroll 4
+  for (size_t i = 0; i < 32; i += kLanes) {
+    const auto* from = reinterpret_cast<const int8_t*>(block + 2 + i);
+    const VF value = hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, from)));
+    hn::StoreU(hn::Add(hn::Mul(value, scale), zero), d, out + i);
+  }
 }
 
 // Block: 16 scale bytes (low half: scale, high half: minimum), 64 bytes of 2-bit values, f16 d, f16 dmin.

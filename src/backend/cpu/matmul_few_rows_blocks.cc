@@ -33,18 +33,6 @@ struct Activations {
   }
 };
 
-// The f16 number at p in every lane.
-HWY_INLINE VF widen_scale(const uint8_t* p) {
-#if HWY_TARGET == HWY_SCALAR
-  return hn::Set(DF(), read_f16(p));
-#else
-  uint16_t bits;
-  std::memcpy(&bits, p, 2);
-  const hn::Rebind<uint16_t, DF> du16;
-  return hn::PromoteTo(DF(), hn::BitCast(hn::Rebind<hwy::float16_t, DF>(), hn::Set(du16, bits)));
-#endif
-}
-
 // Each format: bytes of a block, and the multiply-adds of one block with all rows of a. A row's sum is kept
 // in lanes.
 struct BlockQ8_0 {
@@ -54,15 +42,19 @@ struct BlockQ8_0 {
     const hn::Rebind<int8_t, DF> d8;
     const hn::Rebind<int32_t, DF> d32;
     VF dots[kRows];
-    for (VF& dot : dots) dot = hn::Zero(DF());
+#pragma GCC unroll 8
+    for (int row = 0; row < kRows; ++row) dots[row] = hn::Zero(DF());
+#pragma GCC unroll 4
     for (int64_t i = 0; i < kBlock; i += kStep) {
       const auto* from = reinterpret_cast<const int8_t*>(block + 2 + i);
       const VF q = hn::ConvertTo(DF(), hn::PromoteTo(d32, hn::LoadU(d8, from)));
+#pragma GCC unroll 8
       for (int row = 0; row < kRows; ++row) {
         dots[row] = hn::MulAdd(q, load(a.block(row, index) + i), dots[row]);
       }
     }
     const VF scale = widen_scale(block);
+#pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) sums[row] = hn::MulAdd(scale, dots[row], sums[row]);
   }
 };
@@ -73,10 +65,12 @@ HWY_INLINE void add_nibbles(const uint8_t* packed, const Activations& a, int64_t
   const hn::Rebind<uint8_t, DF> d8;
   const hn::Rebind<int32_t, DF> d32;
   const auto mask = hn::Set(d32, 15);
+#pragma GCC unroll 2
   for (int64_t i = 0; i < kHalf; i += kStep) {
     const auto bytes = hn::PromoteTo(d32, hn::LoadU(d8, packed + i));
     const VF low = hn::ConvertTo(DF(), hn::And(bytes, mask));
     const VF high = hn::ConvertTo(DF(), hn::ShiftRight<4>(bytes));
+#pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) {
       const float* x = a.block(row, index) + i;
       dots[row] = hn::MulAdd(low, load(x), dots[row]);
@@ -91,9 +85,11 @@ struct BlockQ4_0 {
   static HWY_INLINE void add(const uint8_t* block, const Activations& a, int64_t index, VF* sums) {
     VF dots[kRows];
     const VF offset = hn::Set(DF(), -8.0f);
+#pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) dots[row] = hn::Mul(offset, load(a.block_sums(row, index)));
     add_nibbles<kRows>(block + 2, a, index, dots);
     const VF scale = widen_scale(block);
+#pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) sums[row] = hn::MulAdd(scale, dots[row], sums[row]);
   }
 };
@@ -103,12 +99,14 @@ struct BlockQ4_1 {
   template <int kRows>
   static HWY_INLINE void add(const uint8_t* block, const Activations& a, int64_t index, VF* sums) {
     VF dots[kRows];
-    for (VF& dot : dots) dot = hn::Zero(DF());
+#pragma GCC unroll 8
+    for (int row = 0; row < kRows; ++row) dots[row] = hn::Zero(DF());
     add_nibbles<kRows>(block + 4, a, index, dots);
     const VF scale = widen_scale(block), minimum = widen_scale(block + 2);
+#pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) {
-      sums[row] = hn::MulAdd(scale, dots[row], sums[row]);
-      sums[row] = hn::MulAdd(minimum, load(a.block_sums(row, index)), sums[row]);
+      const VF below = hn::Mul(minimum, load(a.block_sums(row, index)));
+      sums[row] = hn::Add(sums[row], hn::MulAdd(scale, dots[row], below));
     }
   }
 };
@@ -117,9 +115,11 @@ struct BlockQ4_1 {
 template <typename Block, int kRows>
 void multiply_row(const uint8_t* weights, const Activations& a, float* out) {
   VF sums[kRows];
-  for (VF& sum : sums) sum = hn::Zero(DF());
+#pragma GCC unroll 8
+  for (int row = 0; row < kRows; ++row) sums[row] = hn::Zero(DF());
   const int64_t blocks = a.k / kBlock;
   for (int64_t i = 0; i < blocks; ++i) Block::template add<kRows>(weights + i * Block::kBytes, a, i, sums);
+#pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row) out[row] = sum_of(sums[row]);
 }
 

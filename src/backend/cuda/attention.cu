@@ -94,12 +94,25 @@ __global__ void attend(Tensor q, Tensor k, Tensor v, Tensor out, float* lse, Key
     running.total = 1;
   }
   const int64_t p = keys.position(t);
-  for (int64_t j = rule.first_seen(p) + turn; j <= p; j += Keys::kWarps) {
-    const int64_t row = keys.row(t, j) * h.kv_heads + kv;
-    const auto key = WarpRow<kPer>::load_from(k, row * h.head_dim, h.head_dim);
-    const auto value = WarpRow<kPer>::load_from(v, row * h.v_head_dim, h.v_head_dim);
-    float slope;
-    running.add(rule.score(query.dot(key), head, j, &slope), value);
+  constexpr int kBatch = kPer == 4 ? 4 : 1;  // keys whose loads are on their way together
+  for (int64_t j = rule.first_seen(p) + turn; j <= p; j += kBatch * Keys::kWarps) {
+    WarpRow<kPer> value[kBatch];
+    float product[kBatch];
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      const int64_t at = j + b * Keys::kWarps;
+      const int64_t row = keys.row(t, at <= p ? at : j) * h.kv_heads + kv;
+      const auto key = WarpRow<kPer>::load_from(k, row * h.head_dim, h.head_dim);
+      value[b] = WarpRow<kPer>::load_from(v, row * h.v_head_dim, h.v_head_dim);
+      product[b] = query.part_of_dot(key);
+    }
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      const int64_t at = j + b * Keys::kWarps;
+      float slope;
+      const float score = rule.score(warp_sum(product[b]), head, at, &slope);
+      if (at <= p) running.add(score, value[b]);
+    }
   }
   if constexpr (Keys::kWarps > 1) join_warps<kPer, Keys::kWarps>(running);
   if (turn != 0) return;

@@ -60,9 +60,27 @@ struct Heads {
   __device__ int64_t kv_of(int64_t head) const { return head / (heads / kv_heads); }
 };
 
-// A row of at most kWarp * kPer elements, spread over a warp; elements past `dim` are zero.
+// Four elements from i on, where i is a multiple of four and rows start at multiples of 8 bytes.
+__device__ inline void load_four(const Tensor& t, int64_t i, float (&out)[4]) {
+  if (t.dtype == DType::f32) {
+    const Words words = reinterpret_cast<const Words*>(t.data)[i / 4];
+    for (int e = 0; e < 4; ++e) out[e] = as_float(words.word[e]);
+    return;
+  }
+  struct alignas(8) Pair {
+    uint32_t word[2];
+  };
+  const Pair pair = reinterpret_cast<const Pair*>(t.data)[i / 4];
+  for (int e = 0; e < 4; ++e) {
+    const auto bits = static_cast<uint16_t>(pair.word[e / 2] >> (16 * (e % 2)));
+    out[e] = t.dtype == DType::bf16 ? bf16_value(bits) : f16_value(bits);
+  }
+}
+
+// A row of at most kWarp * kPer elements, kPer neighbours a lane; elements past `dim` are zero.
 template <int kPer>
 struct WarpRow {
+  static_assert(kPer % 4 == 0);
   float element[kPer];
 
   __device__ static WarpRow zero() {
@@ -73,24 +91,36 @@ struct WarpRow {
   }
   __device__ static WarpRow load_from(const Tensor& t, int64_t at, int64_t dim) {
     WarpRow row;
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int first = static_cast<int>(threadIdx.x) % kWarp * kPer;
 #pragma unroll
-    for (int i = 0; i < kPer; ++i)
-      row.element[i] = lane + i * kWarp < dim ? load(t, at + lane + i * kWarp) : 0.0f;
+    for (int i = 0; i < kPer; i += 4) {
+      float four[4] = {0, 0, 0, 0};
+      if (dim % 4 == 0) {
+        if (first + i < dim) load_four(t, at + first + i, four);
+      } else {
+        for (int e = 0; e < 4; ++e) four[e] = first + i + e < dim ? load(t, at + first + i + e) : 0.0f;
+      }
+#pragma unroll
+      for (int e = 0; e < 4; ++e) row.element[i + e] = four[e];
+    }
     return row;
   }
   __device__ void store_to(const Tensor& t, int64_t at, int64_t dim) const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int first = static_cast<int>(threadIdx.x) % kWarp * kPer;
 #pragma unroll
     for (int i = 0; i < kPer; ++i) {
-      if (lane + i * kWarp < dim) store(t, at + lane + i * kWarp, element[i]);
+      if (first + i < dim) store(t, at + first + i, element[i]);
     }
   }
-  __device__ float dot(const WarpRow& other) const {
+  // This lane's part of a product of rows.
+  __device__ float part_of_dot(const WarpRow& other) const {
     float total = 0;
 #pragma unroll
     for (int i = 0; i < kPer; ++i) total += element[i] * other.element[i];
-    return warp_sum(total);
+    return total;
+  }
+  __device__ float dot(const WarpRow& other) const {
+    return warp_sum(part_of_dot(other));
   }
   __device__ void multiply(float factor) {
 #pragma unroll
@@ -102,7 +132,7 @@ struct WarpRow {
   }
 };
 
-inline constexpr int64_t kMostHeadDim = 18 * kWarp;  // multi-head latent attention has 576
+inline constexpr int64_t kMostHeadDim = 20 * kWarp;  // multi-head latent attention has 576
 
 // Calls body with the number of elements a lane, as a constant, that rows of `dim` need.
 template <typename Body>
@@ -110,7 +140,7 @@ void with_row_width(int64_t dim, Body body) {
   if (dim <= 4 * kWarp) return body(std::integral_constant<int, 4>{});
   if (dim <= 8 * kWarp) return body(std::integral_constant<int, 8>{});
   CHECK(dim <= kMostHeadDim);
-  body(std::integral_constant<int, 18>{});
+  body(std::integral_constant<int, 20>{});
 }
 
 inline bool serves_attention(const OpSite& site, const DeviceFacts& facts) {

@@ -38,6 +38,8 @@ void add_row_cases(CaseList& list);  // embedding, gather_rows, norms, rope, sum
 void add_attention_cases(CaseList& list);
 void add_family_cases(
     CaseList& list);  // norms without weights, broadcasts, columns, experts, biased attention
+void add_recurrence_cases(CaseList& list);  // convolution, linear attention, selective scan
+void add_sparse_cases(CaseList& list);      // chosen keys
 void add_loss_cases(CaseList& list);
 void add_update_cases(CaseList& list);  // accumulate, adamw, global_norm, zero
 

@@ -7,6 +7,7 @@
 #include "ops/broadcast.h"
 #include "ops/cases/case_list.h"
 #include "ops/columns.h"
+#include "ops/detach.h"
 #include "ops/grouped_matmul.h"
 #include "ops/normalise.h"
 #include "ops/permute.h"
@@ -30,12 +31,28 @@ void add_activations(CaseList& list, DType dtype) {
        {Kind{ActivationKind::relu}, Kind{ActivationKind::relu2}, Kind{ActivationKind::gelu},
         Kind{ActivationKind::gelu_tanh}, Kind{ActivationKind::swish, 1.702}, Kind{ActivationKind::sigmoid},
         Kind{ActivationKind::tanh}, Kind{ActivationKind::softplus}, Kind{ActivationKind::sqrt_softplus},
-        Kind{ActivationKind::clamp, -0.5, 0.75}, Kind{ActivationKind::softcap, 3.0}}) {
+        Kind{ActivationKind::clamp, -0.5, 0.75}, Kind{ActivationKind::softcap, 3.0},
+        Kind{ActivationKind::exp}, Kind{ActivationKind::negative_exp, -1e-6}}) {
     for (const Shape& shape : kShapes) {
       const CaseInput x = normal(dtype, shape, 2.0);
       list.add({x}, [&](Builder& b, Ids in) { activation(b, in[0], k.kind, k.a, k.b); });
       list.add({x, x}, [&](Builder& b, Ids in) { activation_grad(b, in[0], in[1], k.kind, k.a, k.b); });
     }
+  }
+}
+
+// Kinds that are not defined everywhere.
+void add_partial_activations(CaseList& list, DType dtype) {
+  for (const Shape& shape : kShapes) {
+    const CaseInput below = normal(dtype, shape, 0.5, -4.0), above = normal(dtype, shape, 0.25, 2.5);
+    const CaseInput dy = normal(dtype, shape);
+    const auto add_kind = [&](const CaseInput& x, ActivationKind kind) {
+      list.add({x}, [&](Builder& b, Ids in) { activation(b, in[0], kind); });
+      list.add({x, dy}, [&](Builder& b, Ids in) { activation_grad(b, in[0], in[1], kind); });
+    };
+    add_kind(below, ActivationKind::complement);
+    add_kind(above, ActivationKind::reciprocal);
+    add_kind(above, ActivationKind::sqrt);
   }
 }
 
@@ -56,6 +73,7 @@ void add_broadcasts(CaseList& list, DType dtype) {
     const CaseInput x = normal(dtype, shape);
     const CaseInput row = normal(DType::f32, Shape{shape[-1]});
     const int64_t rows = shape.elements() / shape[-1];
+    list.add({x}, [](Builder& b, Ids in) { detach(b, in[0]); });
     list.add({x, row}, [](Builder& b, Ids in) { add_row(b, in[0], in[1]); });
     list.add({x, row}, [](Builder& b, Ids in) { mul_row(b, in[0], in[1], 1.0); });
     list.add({x, normal(DType::f32, Shape{rows})}, [](Builder& b, Ids in) { mul_column(b, in[0], in[1]); });
@@ -94,10 +112,17 @@ void add_routing(CaseList& list, DType dtype) {
   list.add({normal(dtype, Shape{3, 5}), ids}, [](Builder& b, Ids in) { gather_columns(b, in[0], in[1]); });
   list.add({normal(dtype, Shape{3, 2}), ids},
            [](Builder& b, Ids in) { gather_columns_grad(b, in[0], in[1], 5); });
+  if (dtype == DType::f32) list.add({ids}, [](Builder& b, Ids in) { limit_ids(b, in[0], 3); });
+  const CaseInput logits = normal(dtype, Shape{3, 5}, 2.0);
+  for (const int64_t excluded : {0, 1}) {
+    list.add({logits, ids}, [&](Builder& b, Ids in) { near_best(b, in[0], in[1], excluded, 0.4); });
+    list.add({logits, ids, logits},
+             [&](Builder& b, Ids in) { near_best_grad(b, in[0], in[1], in[2], excluded, 0.4); });
+  }
 }
 
 void add_grouped(CaseList& list, DType dtype) {
-  const CaseInput group = given_ids({2, 0, 2, 2, 1});
+  const CaseInput group = given_ids({2, 0, -1, 2, 1});
   const CaseInput x = normal(dtype, Shape{5, 6}), y = normal(dtype, Shape{5, 4});
   list.add({x, normal(DType::f32, Shape{4, 4, 6}), group},
            [](Builder& b, Ids in) { grouped_matmul(b, in[0], in[1], in[2]); });
@@ -174,6 +199,7 @@ void add_biased(CaseList& list, DType dtype) {
 void add_family_cases(CaseList& list) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     add_activations(list, dtype);
+    add_partial_activations(list, dtype);
     add_normalises(list, dtype);
     add_broadcasts(list, dtype);
     add_columns(list, dtype);
@@ -190,6 +216,9 @@ void add_family_cases(CaseList& list) {
   }
   list.add({given_ids({0, 7, 8, 100, 8191})},
            [](Builder& b, Ids in) { position_scale(b, in[0], {.beta = 0.1, .shift = 1, .period = 8}); });
+  list.add({given_ids({0, 7, 8, 100, 8191})}, [](Builder& b, Ids in) {
+    position_scale(b, in[0], {.beta = 0.1, .shift = 1, .period = 8, .power = true});
+  });
 }
 
 }  // namespace tenon

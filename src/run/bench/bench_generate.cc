@@ -26,7 +26,7 @@ struct RunInputs {
 
 class Bench {
  public:
-  Bench(const Model& model, const GenerateBenchSettings& settings)
+  Bench(const BenchModel& model, const GenerateBenchSettings& settings)
       : model_(model),
         settings_(settings),
         prefill_tokens_(std::min(settings.prompt, kMostPrefill)),
@@ -40,7 +40,7 @@ class Bench {
   }
 
   Status open(Plan plan, Device& device) {
-    ASSIGN_OR_RETURN(session_, Session::open(std::move(plan), model_, nullptr, device));
+    ASSIGN_OR_RETURN(session_, open_bench_session(std::move(plan), model_, nullptr, device));
     std::vector<int32_t> table(static_cast<size_t>(pages_ * settings_.streams));
     for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<int32_t>(i);
     session_->write(kPageTableInput, table);
@@ -111,7 +111,7 @@ class Bench {
     return {};
   }
 
-  const Model& model_;
+  const BenchModel& model_;
   const GenerateBenchSettings& settings_;
   int64_t prefill_tokens_;
   int64_t pages_;  // of a stream
@@ -134,10 +134,10 @@ double seconds_since(Clock::time_point begin) {
 
 }  // namespace
 
-Result<GenerateBench> bench_generate(const Model& model, Device& device,
+Result<GenerateBench> bench_generate(const BenchModel& model, Device& device,
                                      const GenerateBenchSettings& settings) {
   Bench bench(model, settings);
-  ASSIGN_OR_RETURN(Plan plan, plan_programs(bench.programs(), model, device, settings.without));
+  ASSIGN_OR_RETURN(Plan plan, plan_bench(bench.programs(), model, device, settings.without));
   GenerateBench out;
   out.prefill_flops = program_flops(plan.find(kPrefill)->program) * bench.prefill_runs();
   out.decode_flops = program_flops(plan.find(kDecode)->program) * settings.new_tokens;

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "run/bench/bench_model.h"
 #include "run/bench/kernel_times.h"
-#include "run/model.h"
 #include "run/programs.h"
 
 namespace tenon {
@@ -35,7 +35,7 @@ struct GenerateBench {
 };
 
 // Errors: unsupported, device.
-Result<GenerateBench> bench_generate(const Model& model, Device& device,
+Result<GenerateBench> bench_generate(const BenchModel& model, Device& device,
                                      const GenerateBenchSettings& settings);
 
 }  // namespace tenon

@@ -55,7 +55,7 @@ Result<double> run_step(Session& session, const MicroBatch& batch, int64_t numbe
   return sum / static_cast<double>(batch.trained_tokens);
 }
 
-TrainSettings train_settings(const Model& model, const TrainBenchSettings& settings) {
+TrainSettings train_settings(const BenchModel& model, const TrainBenchSettings& settings) {
   TrainSettings out;
   static_cast<ProgramSettings&>(out) = settings;
   out.tokens = settings.batch * settings.seq;
@@ -65,7 +65,7 @@ TrainSettings train_settings(const Model& model, const TrainBenchSettings& setti
 
 }  // namespace
 
-Result<TrainBench> bench_train(const Model& model, Device& device, const TrainBenchSettings& settings) {
+Result<TrainBench> bench_train(const BenchModel& model, Device& device, const TrainBenchSettings& settings) {
   if (settings.seq < 2) return bad_argument("a sequence of one token has nothing to predict", "--seq");
   const AdapterOptions options = adapter_options(settings.rank);
   ASSIGN_OR_RETURN(std::vector<AdapterModule> modules,
@@ -79,11 +79,11 @@ Result<TrainBench> bench_train(const Model& model, Device& device, const TrainBe
   std::vector<Program> planned;
   planned.push_back(std::move(programs.train_step));
   planned.push_back(std::move(programs.optimiser_step));
-  ASSIGN_OR_RETURN(Plan plan, plan_programs(std::move(planned), model, device, settings.without));
+  ASSIGN_OR_RETURN(Plan plan, plan_bench(std::move(planned), model, device, settings.without));
   out.arena_bytes = plan.arena_bytes();
   out.external_bytes = plan.external_bytes;
   ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                   Session::open(std::move(plan), model, &adapter, device));
+                   open_bench_session(std::move(plan), model, &adapter, device));
   for (int64_t step = 0; step < kUntimedSteps + settings.steps; ++step) {
     const MicroBatch batch = random_batch(settings, model.spec.vocab, static_cast<uint64_t>(step));
     const Clock::time_point begin = Clock::now();

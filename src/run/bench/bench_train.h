@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "run/bench/bench_model.h"
 #include "run/bench/kernel_times.h"
-#include "run/model.h"
 #include "run/programs.h"
 
 namespace tenon {
@@ -36,6 +36,6 @@ struct TrainBench {
 };
 
 // Errors: bad_argument (--seq), unsupported, device.
-Result<TrainBench> bench_train(const Model& model, Device& device, const TrainBenchSettings& settings);
+Result<TrainBench> bench_train(const BenchModel& model, Device& device, const TrainBenchSettings& settings);
 
 }  // namespace tenon

@@ -56,7 +56,7 @@ Status answer_samples(const TrainJob& job, Device& device, const AdapterSet& ada
                       std::string Sample::*field, std::vector<Sample>& samples) {
   if (samples.empty()) return {};
   GeneratorSettings settings;
-  static_cast<ProgramSettings&>(settings) = recipe_program_settings(job.recipe, device.facts());
+  static_cast<ProgramSettings&>(settings) = recipe_program_settings(job.recipe, job.model, device.facts());
   for (const Sample& sample : samples)
     settings.context_tokens = std::max(settings.context_tokens, static_cast<int64_t>(sample.ids.size()));
   settings.context_tokens += kMostNewTokens;

@@ -94,7 +94,7 @@ DType resolve_compute(std::string_view compute, const DeviceFacts& facts) {
 ProgramSettings recipe_program_settings(const TrainRecipe& recipe, const Model& model,
                                         const DeviceFacts& facts) {
   return {resolve_compute(recipe.compute, facts), recipe.without,
-          choose_weight_dtypes(model, recipe.weights)};
+          choose_weight_dtypes(model, recipe.weights, facts)};
 }
 
 AdapterOptions recipe_adapter_options(const TrainRecipe& recipe) {

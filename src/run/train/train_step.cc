@@ -105,6 +105,7 @@ void TrainStep::discard(StepReport& report) {
   }
   report.gradient_norm = std::sqrt(sum);
   report.skipped = true;
+  timing_ = nullptr;
 }
 
 std::vector<LayerNorms> TrainStep::layer_norms() const {

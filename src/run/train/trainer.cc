@@ -24,10 +24,10 @@ double seconds_since(Clock::time_point begin) {
 // A model that knows nothing predicts every token alike: ln(vocab). One far above was loaded or rendered
 // wrongly.
 constexpr double kFirstLossSlack = 3.0;
-enum class Decision { take, skip, went_back };
-
 // Steps thrown away or taken back in a row before a run gives up.
 constexpr int64_t kMostSetbacks = 8;
+
+enum class Decision { take, skip, went_back };
 
 class Trainer {
  public:
@@ -123,18 +123,20 @@ Result<Decision> Trainer::act(const HealthFinding& finding, StepReport& report) 
     return device_error(finding.message, fmt::format("step {}", report.step),
                         "The state before this step is saved; --resume with --on-spike skip leaves it out.");
   }
-  const bool back = action == "rollback" && !rollback_file_.empty();
-  RETURN_IF_ERROR(note(report.step, finding, action == "warn" ? action : back ? "rollback" : "skip"));
-  if (action == "warn") return Decision::take;
+  if (action == "warn") {
+    RETURN_IF_ERROR(note(report.step, finding, action));
+    return Decision::take;
+  }
   step_.discard(report);
   if (++progress_.setbacks > kMostSetbacks) {
     return device_error(fmt::format("{} steps in a row were thrown away", progress_.setbacks),
                         fmt::format("step {}, rows {}", report.step, step_.rows_text()),
                         "Lower --lr, or look at those rows.");
   }
-  if (!back) return Decision::skip;
-  RETURN_IF_ERROR(go_back());
-  return Decision::went_back;
+  const bool back = action == "rollback" && !rollback_file_.empty();
+  if (back) RETURN_IF_ERROR(go_back());
+  RETURN_IF_ERROR(note(report.step, finding, back ? "rollback" : "skip"));
+  return back ? Decision::went_back : Decision::skip;
 }
 
 // The tensors are those of the checkpoint again; the data goes on after the rows that raised the alarm.
@@ -187,15 +189,15 @@ Result<std::optional<StepReport>> Trainer::step() {
 
 Status Trainer::finish_step(StepReport& report, Clock::time_point begin) {
   report.tokens_per_second = static_cast<double>(report.used_tokens) / seconds_since(begin);
-  if (report.step == 1) {
+  if (report.step == 1 && !report.skipped) {
     RETURN_IF_ERROR(check_first(report));
     progress_.first_loss = report.loss;
   }
   progress_.step = report.step;
   progress_.micro_steps += job_.recipe.accumulate;
   progress_.data = stream_.state();
-  progress_.last_loss = report.loss;
   if (report.skipped) return {};
+  progress_.last_loss = report.loss;
   progress_.losses.add(report.loss);
   if (job_.recipe.on_spike == "skip") progress_.setbacks = 0;
   return {};
@@ -226,7 +228,8 @@ Status Trainer::evaluate_now(TrainResult& result) {
   const Dataset& dataset = job_.eval_data ? *job_.eval_data : job_.data;
   ASSIGN_OR_RETURN(result.eval, evaluate(session_, dataset, settings));
   progress_.evaluated_step = progress_.step;
-  improved_ = !progress_.best_loss || result.eval->loss < *progress_.best_loss;
+  improved_ =
+      std::isfinite(result.eval->loss) && (!progress_.best_loss || result.eval->loss < *progress_.best_loss);
   if (improved_) {
     progress_.best_loss = result.eval->loss;
     progress_.best_step = progress_.step;

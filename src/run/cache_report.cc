@@ -1,0 +1,102 @@
+#include "run/cache_report.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <iterator>
+#include <map>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "run/programs.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::string_view kPrefix = "cache.";
+
+// Layer and part of a cache's name, "cache.<layer>.<part>".
+struct CacheName {
+  int64_t layer = 0;
+  std::string_view part;
+};
+
+CacheName parse_name(std::string_view name) {
+  CHECK(name.starts_with(kPrefix), name);
+  CacheName out;
+  const char* end = name.data() + name.size();
+  const auto [at, error] = std::from_chars(name.data() + kPrefix.size(), end, out.layer);
+  CHECK(error == std::errc() && at < end && *at == '.', name);
+  out.part = std::string_view(at + 1, static_cast<size_t>(end - at - 1));
+  return out;
+}
+
+std::string layers_text(int64_t first, int64_t last) {
+  return first == last ? fmt::format("layer {}", first) : fmt::format("layers {}-{}", first, last);
+}
+
+}  // namespace
+
+int64_t CacheReport::token_bytes() const {
+  int64_t sum = 0;
+  for (const LayerCache& layer : layers) sum += layer.token_bytes;
+  return sum;
+}
+
+int64_t CacheReport::state_bytes() const {
+  int64_t sum = 0;
+  for (const LayerCache& layer : layers) sum += layer.state_bytes;
+  return sum;
+}
+
+CacheReport cache_report(const Program& decode) {
+  std::map<int64_t, LayerCache> by_layer;
+  for (const Value& value : decode.values) {
+    if (value.role != Role::cache || value.producer.valid()) continue;
+    const CacheName name = parse_name(value.name);
+    LayerCache& layer = by_layer[name.layer];
+    layer.layer = name.layer;
+    const Shape& shape = value.type.shape;
+    if (name.part == "k" || name.part == "v" || name.part == "index") {
+      layer.token_bytes += value.type.bytes() / (shape[0] * shape[1]);
+    } else {
+      layer.state_bytes += value.type.bytes() / shape[0];
+    }
+  }
+  CacheReport report;
+  for (const auto& [index, layer] : by_layer) report.layers.push_back(layer);
+  return report;
+}
+
+CacheReport cache_report(const ModelSpec& spec, DType dtype) {
+  DecodeSettings settings;
+  settings.compute = dtype;
+  settings.cache = {.streams = 1, .pages = 1, .page_tokens = 1, .max_pages = 1, .dtype = dtype};
+  return cache_report(decode_program(spec, {}, kDecode, settings));
+}
+
+std::string cache_report_text(const CacheReport& report) {
+  std::string out;
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "{:18}{} a token, {} of fixed state a sequence\n", "cache of decoding",
+                 format_bytes(report.token_bytes()), format_bytes(report.state_bytes()));
+  for (size_t i = 0; i < report.layers.size();) {
+    const LayerCache& first = report.layers[i];
+    size_t end = i + 1;
+    while (end < report.layers.size() && report.layers[end].token_bytes == first.token_bytes &&
+           report.layers[end].state_bytes == first.state_bytes &&
+           report.layers[end].layer == report.layers[end - 1].layer + 1) {
+      ++end;
+    }
+    fmt::format_to(to, "  {:16}", layers_text(first.layer, report.layers[end - 1].layer));
+    if (first.token_bytes > 0) fmt::format_to(to, "{} a token", format_bytes(first.token_bytes));
+    if (first.state_bytes > 0) {
+      fmt::format_to(to, "{}{} of state", first.token_bytes > 0 ? ", " : "", format_bytes(first.state_bytes));
+    }
+    out += '\n';
+    i = end;
+  }
+  return out;
+}
+
+}  // namespace tenon
