@@ -1,6 +1,6 @@
-// Ops whose rows do not depend on each other: the op's own definition in double, over blocks of rows on all
-// threads, so that scratch does not grow with the rows. Plain, not fast; a vector kernel of the op takes its
-// place where there is one.
+// Ops whose rows do not depend on each other and whose definitions need no memory of their own: the op's own
+// definition in double, over blocks of rows on all threads, so that scratch does not grow with the rows.
+// Plain, not fast; a vector kernel of the op takes its place where there is one.
 #include <array>
 
 #include "backend/cpu/convert.h"
@@ -106,12 +106,9 @@ TENON_ROW_BLOCKS(activation)
 TENON_ROW_BLOCKS(activation_grad)
 TENON_ROW_BLOCKS(normalise)
 TENON_ROW_BLOCKS(normalise_grad)
-TENON_ROW_BLOCKS(top_k)
 TENON_ROW_BLOCKS(gather_columns)
 TENON_ROW_BLOCKS(gather_columns_grad)
 TENON_ROW_BLOCKS(limit_ids)
-TENON_ROW_BLOCKS(near_best)
-TENON_ROW_BLOCKS(near_best_grad)
 #undef TENON_ROW_BLOCKS
 
 }  // namespace tenon
