@@ -68,7 +68,6 @@ void multiply_groups(const KernelCall& call, const Layout& l, const RowGroups& g
     product.k = l.k;
     product.a = {packed, x.type.dtype, l.k};
     product.b = {w.data + g * matrix_bytes, w.type.dtype, w.type.shape[2], call.attrs->flag("trans_b")};
-    product.round_b = x.type.dtype == DType::bf16 && w.type.dtype != DType::bf16;
     product.alpha = static_cast<float>(call.attrs->real("alpha"));
     product.out = reinterpret_cast<std::byte*>(products + groups.begins[static_cast<size_t>(g)] * l.n);
     product.out_stride = l.n;
