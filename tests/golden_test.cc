@@ -105,6 +105,12 @@ class Golden : public testing::TestWithParam<std::string> {
     request.tokens = GetParam() + "/golden.safetensors";
     request.out = testing::TempDir() + "/probe_" + name_of(GetParam()) + ".safetensors";
     const auto summary = probe(request, *device);
+    // A GPU that lacks a kernel for an op refuses the plan.
+    if (!summary.ok() && summary.error().code == ErrorCode::unsupported &&
+        device->facts().kind == DeviceKind::cuda) {
+      refused = summary.error().text();
+      return {};
+    }
     EXPECT_TRUE(summary.ok()) << summary.error().text();
     return summary.ok() ? read_tensors(request.out) : TensorFile{};
   }
@@ -172,6 +178,7 @@ class Golden : public testing::TestWithParam<std::string> {
     return out;
   }
 
+  std::string refused;  // why the device does not run this family; empty: it does
   json facts;
   TensorFile want;
   std::unique_ptr<Device> device;
@@ -183,6 +190,7 @@ TEST_P(Golden, BaseInFloat32) {
   const bool decodes = supported()[name_of(GetParam())].greedy;
   if (decodes) request.greedy = static_cast<int64_t>(facts["greedy_margins"].size());
   const TensorFile got = run(request);
+  if (!refused.empty()) GTEST_SKIP() << refused;
   ASSERT_TRUE(got.floats.contains("logits"));
   EXPECT_LE(distance(got.floats.at("logits"), want.floats.at("logits")), tolerance("logits"));
   const double loss = facts["loss"];
@@ -206,6 +214,7 @@ TEST_P(Golden, AdapterInFloat32) {
   request.lr = facts["lora_train"]["lr"];
   request.clip = facts["lora_train"]["max_grad_norm"];
   const TensorFile got = run(request);
+  if (!refused.empty()) GTEST_SKIP() << refused;
   ASSERT_TRUE(got.floats.contains("logits"));
   EXPECT_LE(distance(got.floats.at("logits"), want.floats.at("lora_logits")), tolerance("logits"));
   const double loss = facts["lora_loss"];
@@ -235,6 +244,7 @@ TEST_P(Golden, AdapterInBf16) {
   request.lr = facts["lora_train"]["lr"];
   request.clip = facts["lora_train"]["max_grad_norm"];
   const TensorFile got = run(request);
+  if (!refused.empty()) GTEST_SKIP() << refused;
   ASSERT_TRUE(got.floats.contains("logits"));
   RoundedMaths naive = naive_bf16();
   naive.chooses = naive.chooses || demands.bf16_loss > 0;

@@ -34,6 +34,13 @@ struct Function {
     return {x * s, s + 2 * x * s * rest * root * (1 + 3 * 0.044715f * x * x)};
   }
 
+  // In f64: near numbers are subtracted.
+  __device__ Point negative_exp(double x) const {
+    if (x > 0) return {0, 0};
+    return {static_cast<float>(expm1(fmin(x, static_cast<double>(a))) - x),
+            static_cast<float>((x < a ? expm1(x) : -1.0))};
+  }
+
   __device__ Point at(float x) const {
     switch (kind) {
       case ActivationKind::relu:
@@ -70,6 +77,20 @@ struct Function {
         const float t = tanhf(x / a);
         return {a * t, 1 - t * t};
       }
+      case ActivationKind::exp:
+        return {expf(x), expf(x)};
+      case ActivationKind::negative_exp:
+        return negative_exp(x);
+      case ActivationKind::complement: {
+        const float root = sqrtf(-expm1f(2 * x));
+        return {root, -expf(2 * x) / root};
+      }
+      case ActivationKind::reciprocal:
+        return {1 / x, -1 / (x * x)};
+      case ActivationKind::sqrt: {
+        const float root = sqrtf(fmaxf(x, 0.0f));
+        return {root, root > 0 ? 0.5f / root : 0.0f};
+      }
     }
     return {x, 1};
   }
@@ -87,9 +108,10 @@ struct Backward {
 };
 
 Function function_of(const Attrs& attrs) {
-  constexpr std::string_view kNames[] = {"relu",          "relu2",   "gelu",   "gelu_tanh",
-                                         "swish",         "sigmoid", "tanh",   "softplus",
-                                         "sqrt_softplus", "clamp",   "softcap"};
+  constexpr std::string_view kNames[] = {"relu",          "relu2",      "gelu",       "gelu_tanh",
+                                         "swish",         "sigmoid",    "tanh",       "softplus",
+                                         "sqrt_softplus", "clamp",      "softcap",    "exp",
+                                         "negative_exp",  "complement", "reciprocal", "sqrt"};
   const auto* at = std::find(std::begin(kNames), std::end(kNames), attrs.text("kind"));
   CHECK(at != std::end(kNames), attrs.text("kind"));
   return {static_cast<ActivationKind>(at - std::begin(kNames)), static_cast<float>(attrs.real("a")),

@@ -21,10 +21,10 @@ __global__ void grouped_matmul(Grouped g, int64_t items) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (item >= items) return;
   const int64_t row = item / g.n, column = item % g.n, group = g.group[row];
-  if (group < 0 || group >= g.groups) stop();
+  if (group >= g.groups) stop();
   const int64_t w = group * g.n * g.depth;
   float total = 0;
-  for (int64_t i = lane; i < g.depth; i += kWarp) {
+  for (int64_t i = lane; group >= 0 && i < g.depth; i += kWarp) {
     total += load(g.x, row * g.depth + i) *
              load_number(g.w, w + (g.trans_b ? column * g.depth + i : i * g.n + column));
   }

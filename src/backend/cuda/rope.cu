@@ -126,20 +126,31 @@ void run_rope_table_by_length(const KernelCall& call) {
   launch(call, rope_table_by_length, static_cast<unsigned>(in.tokens), 128, 0, in, output_as<float>(call, 0));
 }
 
-__global__ void position_scale(const int32_t* positions, float* out, int64_t tokens, double constant,
-                               double beta, double offset, int64_t shift, int64_t period) {
+struct PositionRule {
+  double constant, beta, offset;
+  int64_t shift, period;
+  bool power;
+
+  // The rule of ops/position_scale.h.
+  __device__ float operator()(int32_t position) const {
+    const double shifted = static_cast<double>(position + shift), width = static_cast<double>(period);
+    if (power) return static_cast<float>(pow(offset + shifted / width, beta));
+    return static_cast<float>(constant + beta * log(offset + floor(shifted / width)));
+  }
+};
+
+__global__ void position_scale(PositionRule rule, const int32_t* positions, float* out, int64_t tokens) {
   const int64_t t = thread_in_grid();
-  if (t >= tokens) return;
-  const double periods = floor(static_cast<double>(positions[t] + shift) / static_cast<double>(period));
-  out[t] = static_cast<float>(constant + beta * log(offset + periods));
+  if (t < tokens) out[t] = rule(positions[t]);
 }
 
 void run_position_scale(const KernelCall& call) {
   const Attrs& a = *call.attrs;
   const int64_t tokens = call.inputs[0].type.elements();
-  launch(call, position_scale, blocks_for(tokens), kThreads, 0, input_as<int32_t>(call, 0),
-         output_as<float>(call, 0), tokens, a.real("constant"), a.real("beta"), a.real("offset"),
-         a.integer("shift"), a.integer("period"));
+  const PositionRule rule{a.real("constant"), a.real("beta"),      a.real("offset"),
+                          a.integer("shift"), a.integer("period"), a.flag("power")};
+  launch(call, position_scale, blocks_for(tokens), kThreads, 0, rule, input_as<int32_t>(call, 0),
+         output_as<float>(call, 0), tokens);
 }
 
 constexpr KernelDef kKernels[] = {

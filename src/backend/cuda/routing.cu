@@ -1,4 +1,4 @@
-// top_k: a thread a row, choosing one index at a time.
+// top_k, near_best with its gradient, limit_ids. A thread a row, choosing one index at a time.
 #include "backend/cuda/kernel_list.h"
 #include "backend/cuda/kernel_support.h"
 #include "backend/cuda/launch.h"
@@ -93,7 +93,56 @@ bool serves(const OpSite& site, const DeviceFacts& facts) {
   return serves_plain(site, facts) && site.inputs[0].shape[1] <= kMostColumns;
 }
 
-constexpr KernelDef kKernels[] = {{.op = "top_k", .name = "top_k", .serves = serves, .run = run}};
+// The rule of ops/routing.h; `from` is x, or dy for the gradient.
+__global__ void near_best(Tensor x, const int32_t* ids, Tensor from, Tensor out, int64_t columns,
+                          int64_t ids_width, int64_t excluded, float slack, float hidden, int64_t rows) {
+  const int64_t row = thread_in_grid();
+  if (row >= rows) return;
+  Taken taken;
+  taken.clear();
+  for (int64_t i = 0; i < excluded; ++i) taken.add(ids[row * ids_width + i]);
+  float best = -INFINITY;
+  for (int64_t c = 0; c < columns; ++c) {
+    if (!taken.has(c)) best = fmaxf(best, load(x, row * columns + c));
+  }
+  for (int64_t c = 0; c < columns; ++c) {
+    const float value = load(x, row * columns + c);
+    const bool kept = !taken.has(c) && (best - value) / fmaxf(fabsf(value), best) <= slack;
+    store(out, row * columns + c, kept ? load(from, row * columns + c) : hidden);
+  }
+}
+
+void run_near(const KernelCall& call, size_t from, float hidden) {
+  const Attrs& a = *call.attrs;
+  const Shape& x = call.inputs[0].type.shape;
+  launch(call, near_best, blocks_for(x[0], 64), 64, 0, input(call, 0), input_as<int32_t>(call, 1),
+         input(call, from), output(call, 0), x[1], call.inputs[1].type.shape[1], a.integer("excluded"),
+         static_cast<float>(a.real("slack")), hidden, x[0]);
+}
+
+__global__ void limit_ids(const int32_t* ids, int32_t* out, int64_t limit, int32_t otherwise, int64_t count) {
+  const int64_t i = thread_in_grid();
+  if (i < count) out[i] = ids[i] < limit ? ids[i] : otherwise;
+}
+
+void run_limit(const KernelCall& call) {
+  const int64_t count = call.outputs[0].type.elements();
+  launch(call, limit_ids, blocks_for(count), kThreads, 0, input_as<int32_t>(call, 0),
+         output_as<int32_t>(call, 0), call.attrs->integer("limit"),
+         static_cast<int32_t>(call.attrs->integer("otherwise")), count);
+}
+
+constexpr KernelDef kKernels[] = {
+    {.op = "limit_ids", .name = "limit_ids", .serves = serves_plain, .run = run_limit},
+    {.op = "near_best",
+     .name = "near_best",
+     .serves = serves,
+     .run = [](const KernelCall& call) { run_near(call, 0, -1e4f); }},
+    {.op = "near_best_grad",
+     .name = "near_best_grad",
+     .serves = serves,
+     .run = [](const KernelCall& call) { run_near(call, 2, 0.0f); }},
+    {.op = "top_k", .name = "top_k", .serves = serves, .run = run}};
 
 }  // namespace
 

@@ -97,6 +97,13 @@ constexpr KernelDef kKernels[] = {
          [](const KernelCall& call) {
            launch_convert(call, input(call, 0), output(call, 0), call.outputs[0].type.elements());
          }},
+    {.op = "detach",
+     .name = "detach",
+     .serves = serves_plain,
+     .run =
+         [](const KernelCall& call) {
+           launch_convert(call, input(call, 0), output(call, 0), call.outputs[0].type.elements());
+         }},
     {.op = "dropout", .name = "dropout", .serves = serves_plain, .run = run_dropout},
     {.op = "fill",
      .name = "fill",
