@@ -5,7 +5,6 @@
 
 #include "ir/builder.h"
 #include "ops/add.h"
-#include "ops/detach.h"
 
 namespace tenon {
 namespace {
@@ -67,7 +66,7 @@ class Differentiator {
     const auto wanted = std::make_unique<bool[]>(count);
     bool any = false;
     for (size_t i = 0; i < count; ++i) any |= wanted[i] = needed(op.inputs[i]);
-    if (!any || op.def == &detach_op()) return;  // a gradient ends at detach by definition
+    if (!any) return;
     builder_.set_block(op.block);
     builder_.set_name(op.name);
     if (!op.def->gradient) return backpropagate_expansion(op, output_gradients);

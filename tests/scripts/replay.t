@@ -1,10 +1,9 @@
-# The first steps of a run again: the same bits, or what differs.
+# The first steps of a run, computed again.
 
 $ "$TESTS/make_tiny_model" m
 $ for i in $(seq 30); do echo "{\"prompt\":\"Say $i\",\"completion\":\" it is $i\"}"; done > d.jsonl
 $ echo 'common() { tenon train --model m --data d.jsonl --rank 2 --alpha 4 --compute f32 --tokens-per-step 64 --threads 1 --steps 12 --eval-fraction 0.2 --eval-every 4 "$@" 2> /dev/null; }' > common.sh
-$ . ./common.sh; common --out a; common --out b; common --out c
-
+$ . ./common.sh; common --out a; common --out b; common --out c --lr 1e-3
 $ tenon replay a --steps 5
 The first 5 steps are the same, bit for bit.
 
