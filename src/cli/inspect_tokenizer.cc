@@ -167,7 +167,7 @@ Json difference_facts(const TokenizerQuestion& question, const Tokenizer& a, con
           {"same", difference.same()},
           {"ids_a", difference.ids_a},
           {"ids_b", difference.ids_b},
-          {"ids_with_other_bytes", difference.different_ids},
+          {"ids_that_differ", difference.different_ids},
           {"id_examples", ids},
           {"texts", difference.texts.size()},
           {"texts_with_other_tokens", differing},

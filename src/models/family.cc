@@ -65,6 +65,7 @@ const GgufLayout* find_gguf_layout(std::string_view architecture) {
 }
 
 Result<ModelSpec> read_model_spec(const nlohmann::json& config, std::string subject) {
+  if (!config.is_object()) return bad_file("it is not a JSON object", std::move(subject));
   ConfigReader reader(config, std::move(subject));
   const std::string model_type = reader.text_or("model_type", "");
   RETURN_IF_ERROR(reader.status());

@@ -5,10 +5,21 @@
 #include "ops/rules.h"
 
 namespace tenon {
+namespace {
+
+constexpr InputRule kInputs[] = {{"x"}};
+
+InferredTypes infer(const OpSite& site) {
+  RETURN_IF_ERROR(check_inputs(site, kInputs));
+  return std::vector<Type>{site.inputs[0]};
+}
+
+}  // namespace
 
 const OpDef& detach_op() {
   static constexpr OpDef def{.name = "detach",
-                             .infer = infer_elementwise,
+                             .infer = infer,
+                             .gradient = [](const GradientSite&) { return std::vector<ValueId>(1); },
                              .aliases = alias_elementwise,
                              .cost = [](const OpSite& site) { return streaming_cost(site, 0); },
                              .reference =

@@ -58,7 +58,7 @@ double row_values(NormaliseKind kind, double eps, const double* x, int64_t n, do
   return factor;
 }
 
-// dx of a row from its y, its factor and dy.
+// dx of a row from its y, its factor and dy; dx may be y.
 void row_gradient(NormaliseKind kind, const double* y, double factor, const double* dy, int64_t n,
                   double* dx) {
   const double count = static_cast<double>(n);
@@ -113,10 +113,10 @@ void reference_grad(const ReferenceCall& call) {
   const Shape& shape = call.inputs[0].type.shape;
   const int64_t n = shape[-1];
   const NormaliseKind kind = kind_of(call.attrs);
-  std::vector<double> y(static_cast<size_t>(n));
   for (int64_t r = 0; n > 0 && r < shape.elements() / n; ++r) {
-    const double factor = row_values(kind, call.attrs.real("eps"), call.inputs[0].data + r * n, n, y.data());
-    row_gradient(kind, y.data(), factor, call.inputs[1].data + r * n, n, call.outputs[0].data + r * n);
+    double* dx = call.outputs[0].data + r * n;  // holds y until it is dx
+    const double factor = row_values(kind, call.attrs.real("eps"), call.inputs[0].data + r * n, n, dx);
+    row_gradient(kind, dx, factor, call.inputs[1].data + r * n, n, dx);
   }
 }
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "ops/rules.h"
 
 namespace tenon {
 namespace {
+
+constexpr int64_t kMostGroups = 64;  // bits of a word
 
 constexpr InputRule kTopInputs[] = {{"x", Elements::floating, 2}};
 constexpr InputRule kGatherInputs[] = {{"x", Elements::floating, 2}, {"ids", Elements::i32, 2}};
@@ -17,6 +18,7 @@ InferredTypes infer_top(const OpSite& site) {
   const Shape& x = site.inputs[0].shape;
   const int64_t k = site.attrs.integer("k"), groups = site.attrs.integer("groups");
   const int64_t limit = site.attrs.integer("group_limit");
+  RETURN_IF_ERROR(expect(site, groups <= kMostGroups, "there are more than 64 groups"));
   RETURN_IF_ERROR(expect(site, groups > 0 && x[1] % groups == 0 && limit > 0 && limit <= groups,
                          "the groups do not fit the columns"));
   RETURN_IF_ERROR(
@@ -45,44 +47,61 @@ std::vector<ValueId> gradient_gather(const GradientSite& site) {
           ValueId{}};
 }
 
-// Indices of [0, count) by falling score, the first `k` of them in order.
-std::vector<int64_t> best(int64_t count, int64_t k, const double* scores) {
-  std::vector<int64_t> order(static_cast<size_t>(count));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
-  order.resize(static_cast<size_t>(k));
-  return order;
+struct Scored {
+  double score = INFINITY;
+  int64_t index = -1;  // none
+
+  // Larger scores first, the lower index first among equals.
+  bool before(const Scored& other) const {
+    return score > other.score || (score == other.score && index < other.index);
+  }
+};
+
+// The first of [0, count) that comes after `previous`.
+template <typename Score>
+Scored next_best(int64_t count, Scored previous, Score score) {
+  Scored best{-INFINITY, count};
+  for (int64_t i = 0; i < count; ++i) {
+    const Scored each{score(i), i};
+    if (previous.before(each) && each.before(best)) best = each;
+  }
+  return best;
 }
 
-// Scores with those outside the best groups at minus infinity.
-std::vector<double> limit_groups(const Attrs& attrs, const double* row, int64_t columns) {
-  std::vector<double> scores(row, row + columns);
+// The best groups, a bit for each.
+uint64_t best_groups(const Attrs& attrs, const double* row, int64_t columns) {
   const int64_t groups = attrs.integer("groups"), width = columns / groups;
   const int64_t summed = std::min(attrs.integer("group_sum"), width);
-  std::vector<double> group_scores;
-  for (int64_t g = 0; g < groups; ++g) {
-    double score = 0;
-    for (int64_t i : best(width, summed, row + g * width)) score += row[g * width + i];
-    group_scores.push_back(score);
+  const auto group_score = [&](int64_t group) {
+    double sum = 0;
+    Scored best;
+    for (int64_t n = 0; n < summed; ++n) {
+      best = next_best(width, best, [&](int64_t i) { return row[group * width + i]; });
+      sum += best.score;
+    }
+    return sum;
+  };
+  uint64_t kept = 0;
+  Scored best;
+  for (int64_t n = 0; n < attrs.integer("group_limit"); ++n) {
+    best = next_best(groups, best, group_score);
+    kept |= uint64_t{1} << best.index;
   }
-  std::vector<bool> kept(static_cast<size_t>(groups), false);
-  for (int64_t g : best(groups, attrs.integer("group_limit"), group_scores.data()))
-    kept[static_cast<size_t>(g)] = true;
-  for (int64_t i = 0; i < columns; ++i) {
-    if (!kept[static_cast<size_t>(i / width)]) scores[static_cast<size_t>(i)] = -INFINITY;
-  }
-  return scores;
+  return kept;
 }
 
 void reference_top(const ReferenceCall& call) {
   const int64_t rows = call.inputs[0].type.shape[0], columns = call.inputs[0].type.shape[1];
-  const int64_t k = call.attrs.integer("k");
+  const int64_t k = call.attrs.integer("k"), groups = call.attrs.integer("groups");
   for (int64_t r = 0; r < rows; ++r) {
     const double* row = call.inputs[0].data + r * columns;
-    const std::vector<double> scores = limit_groups(call.attrs, row, columns);
-    const std::vector<int64_t> chosen = best(columns, k, scores.data());
-    for (int64_t i = 0; i < k; ++i)
-      call.outputs[0].data[r * k + i] = static_cast<double>(chosen[static_cast<size_t>(i)]);
+    const uint64_t kept = groups == 1 ? 1 : best_groups(call.attrs, row, columns);
+    const auto score = [&](int64_t i) { return kept >> (i / (columns / groups)) & 1 ? row[i] : -INFINITY; };
+    Scored best;
+    for (int64_t i = 0; i < k; ++i) {
+      best = next_best(columns, best, score);
+      call.outputs[0].data[r * k + i] = static_cast<double>(std::min(best.index, columns - 1));
+    }
   }
 }
 
@@ -142,32 +161,23 @@ std::vector<ValueId> gradient_near(const GradientSite& site) {
   return gradients;
 }
 
-// Which elements of row r are near its best.
-std::vector<bool> near_row(const ReferenceCall& call, int64_t r) {
-  const int64_t columns = call.inputs[0].type.shape[1], ids = call.inputs[1].type.shape[1];
-  const double* x = call.inputs[0].data + r * columns;
-  std::vector<bool> kept(static_cast<size_t>(columns), true);
-  for (int64_t i = 0; i < call.attrs.integer("excluded"); ++i)
-    kept[static_cast<size_t>(call.inputs[1].data[r * ids + i])] = false;
-  double best = -INFINITY;
-  for (int64_t c = 0; c < columns; ++c) {
-    if (kept[static_cast<size_t>(c)]) best = std::max(best, x[c]);
-  }
-  for (int64_t c = 0; c < columns; ++c) {
-    const bool near = (best - x[c]) / std::max(std::abs(x[c]), best) <= call.attrs.real("slack");
-    kept[static_cast<size_t>(c)] = kept[static_cast<size_t>(c)] && near;
-  }
-  return kept;
-}
-
 template <bool kGradient>
 void reference_near(const ReferenceCall& call) {
   const int64_t rows = call.inputs[0].type.shape[0], columns = call.inputs[0].type.shape[1];
+  const int64_t ids = call.inputs[1].type.shape[1], excluded = call.attrs.integer("excluded");
   for (int64_t r = 0; r < rows; ++r) {
-    const std::vector<bool> kept = near_row(call, r);
+    const double *x = call.inputs[0].data + r * columns, *id = call.inputs[1].data + r * ids;
+    const auto is_excluded = [&](int64_t c) {
+      return std::find(id, id + excluded, static_cast<double>(c)) != id + excluded;
+    };
+    double best = -INFINITY;
     for (int64_t c = 0; c < columns; ++c) {
+      if (!is_excluded(c)) best = std::max(best, x[c]);
+    }
+    for (int64_t c = 0; c < columns; ++c) {
+      const bool near = (best - x[c]) / std::max(std::abs(x[c]), best) <= call.attrs.real("slack");
       const double from = call.inputs[kGradient ? 2 : 0].data[r * columns + c];
-      call.outputs[0].data[r * columns + c] = kept[static_cast<size_t>(c)] ? from : kGradient ? 0 : -1e4;
+      call.outputs[0].data[r * columns + c] = near && !is_excluded(c) ? from : kGradient ? 0 : -1e4;
     }
   }
 }

@@ -130,7 +130,7 @@ TEST(Recipe, NamesWhatIsMissing) {
   recipe.model = "m";
   const Status status = require_recipe(recipe, {"model", "data"});
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().text(), "--data: is missing\n  Add --data FILE, or data: in the recipe.");
+  EXPECT_EQ(status.error().text(), "--data: is missing\n  Add --data FILE,..., or data: in the recipe.");
   recipe.data = "d";
   EXPECT_TRUE(require_recipe(recipe, {"model", "data"}).ok());
 }

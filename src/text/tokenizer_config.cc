@@ -175,7 +175,10 @@ Status read_special_tokens(const std::string& folder, TokenizerParts& parts) {
   if (const auto pad = named("pad_token")) special.pad = pad;
   if (const auto unk = named("unk_token")) special.unk = unk;
   const auto eos = named("eos_token");
-  if (eos) special.eos.insert(special.eos.begin(), *eos);
+  if (eos) {
+    std::erase(special.eos, *eos);
+    special.eos.insert(special.eos.begin(), *eos);
+  }
   append_ids(generation, "eos_token_id", special.eos);
   append_ids(model, "eos_token_id", special.eos);
   if (config_decides_specials(config) &&

@@ -146,7 +146,7 @@ tenon: question.jsonl: none of 1 rows has a token to train on (0 too long, 1 wit
 exit 2
 == odd
 tenon: odd.jsonl:1: the row has no known format; its keys are: messages
-  Known: messages; conversations; instruction, input, output; prompt, completion; text.
+  Known: messages; ...
 exit 2
 == cut
 tenon: cut.jsonl:1: not valid JSON at byte 13 of the row: syntax error while parsing object - unexpected end of input; expected '}'

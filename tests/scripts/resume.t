@@ -9,7 +9,7 @@ step-00000300.safetensors
 
 # Ctrl-C and SIGTERM save first; the exit code says that the run did not end.
 $ . ./common.sh; for signal in INT TERM; do
->   common --out $signal --json > $signal.log 2>&1 & pid=$!
+>   touch $signal.log; common --out $signal --json > $signal.log 2>&1 & pid=$!
 >   until [ "$(grep -c '"step"' $signal.log)" -ge 25 ]; do sleep 0.01; done
 >   kill -$signal $(pgrep -P $pid tenon || echo $pid); wait $pid; echo "exit $?"; tail -2 $signal.log
 > done
@@ -26,7 +26,7 @@ going on
 
 # kill -9, before and after the first checkpoint.
 $ . ./common.sh; for step in 5 50; do
->   common --out kill$step --json > kill$step.log 2>&1 & pid=$!
+>   touch kill$step.log; common --out kill$step --json > kill$step.log 2>&1 & pid=$!
 >   until [ "$(grep -c '"step"' kill$step.log)" -ge $step ]; do sleep 0.01; done
 >   kill -9 $(pgrep -P $pid tenon || echo $pid); wait $pid 2> /dev/null
 >   tenon train --resume kill$step 2> /dev/null; cmp whole/adapter/adapter_model.safetensors kill$step/adapter/adapter_model.safetensors
@@ -40,7 +40,7 @@ $ tenon train --resume whole
 The run is complete: 300 steps. --steps N goes on.
 
 # A second process is refused while the first is at work.
-$ . ./common.sh; common --out busy --steps 100000 --json > busy.log 2>&1 & pid=$!
+$ . ./common.sh; touch busy.log; common --out busy --steps 100000 --json > busy.log 2>&1 & pid=$!
 > until [ "$(grep -c '"step"' busy.log)" -ge 3 ]; do sleep 0.01; done
 > tenon train --resume busy 2>&1 | tail -2; tenon runs list . | grep '^busy'
 > kill -9 $(pgrep -P $pid tenon || echo $pid); wait $pid 2> /dev/null; tenon runs list . | grep '^busy'
