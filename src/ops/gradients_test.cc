@@ -95,9 +95,8 @@ void check_gradients(const OpCase& op_case) {
   for (size_t i = 0; i < op_case.inputs.size(); ++i) inputs.push_back(d.statics.at(input_name(i)));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Type& type = op_case.inputs[i].type;
-    const bool differentiable =
-        d.needed[i] && !(op_case.op->name == "rope" && i == 1) && !is_slopes(op_case, i) &&
-        op_case.op->name != "detach";
+    const bool differentiable = d.needed[i] && !(op_case.op->name == "rope" && i == 1) &&
+                                !is_slopes(op_case, i) && op_case.op->name != "detach";
     ASSERT_EQ(d.gradients[i].valid(), differentiable) << "input " << i;
     if (!differentiable) continue;
     const Type& gradient_type = d.program.value(d.gradients[i]).type;
