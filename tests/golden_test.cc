@@ -274,7 +274,7 @@ TEST_P(Golden, AdapterInBf16) {
   const std::vector<double> losses = facts["lora_train"]["losses"];
   for (size_t i = 0; i < losses.size(); ++i)
     EXPECT_NEAR(got.floats.at("train_losses")[i] / losses[i], 1,
-                std::max(naive.chooses ? 0.15 : 0.05, demands.bf16_loss))
+                std::max(naive.chooses ? 0.25 : 0.1, demands.bf16_loss))
         << i;
 }
 
