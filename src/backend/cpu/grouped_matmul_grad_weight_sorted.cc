@@ -19,24 +19,21 @@ int64_t aligned(int64_t bytes) {
 
 struct Layout {
   int64_t rows, groups, m, n;
-  int64_t index_bytes, a_bytes, b_bytes, gemm_bytes;
+  int64_t index_bytes, a_bytes, b_bytes;
+
+  int64_t gemm_begin() const { return index_bytes + a_bytes + b_bytes; }
 };
 
-Layout layout_of(std::span<const Type> inputs, const Type& out, int threads) {
+Layout layout_of(const Type& a, const Type& b, const Type& out) {
   Layout l;
-  l.rows = inputs[0].shape[0];
+  l.rows = a.shape[0];
   l.groups = out.shape[0];
   l.m = out.shape[1];
   l.n = out.shape[2];
   const int64_t step = std::min(l.rows, kStep);
   l.index_bytes = aligned(row_groups_length(l.rows, l.groups) * 4);
-  l.a_bytes = aligned(*dtype_bytes(inputs[0].dtype, step * l.m));
-  l.b_bytes = aligned(*dtype_bytes(inputs[1].dtype, step * l.n));
-  l.gemm_bytes = 0;
-  for (int64_t k = 1; k <= step; ++k) {
-    const GemmSizes sizes{.m = l.m, .n = l.n, .k = k, .b_dtype = inputs[1].dtype};
-    l.gemm_bytes = std::max(l.gemm_bytes, aligned(gemm_workspace_bytes(sizes, threads)));
-  }
+  l.a_bytes = aligned(*dtype_bytes(a.dtype, step * l.m));
+  l.b_bytes = aligned(*dtype_bytes(b.dtype, step * l.n));
   return l;
 }
 
@@ -46,27 +43,23 @@ bool serves(const OpSite& site, const DeviceFacts& facts) {
 }
 
 int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
-  const Layout l = layout_of(site.inputs, site.outputs[0], facts.threads);
-  return l.index_bytes + l.a_bytes + l.b_bytes + l.gemm_bytes;
-}
-
-void copy_rows(const TensorView& from, std::span<const int32_t> rows, std::byte* to) {
-  const int64_t row_bytes = *dtype_bytes(from.type.dtype, from.type.shape[1]);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    std::memcpy(to + static_cast<int64_t>(i) * row_bytes, from.data + rows[i] * row_bytes,
-                static_cast<size_t>(row_bytes));
+  const Layout l = layout_of(site.inputs[0], site.inputs[1], site.outputs[0]);
+  int64_t gemm_bytes = 0;
+  for (int64_t k = 1; k <= std::min(l.rows, kStep); ++k) {
+    const GemmSizes sizes{.m = l.m, .n = l.n, .k = k, .b_dtype = site.inputs[1].dtype};
+    gemm_bytes = std::max(gemm_bytes, aligned(gemm_workspace_bytes(sizes, facts.threads)));
   }
+  return l.gemm_begin() + gemm_bytes;
 }
 
 void run(const KernelCall& call) {
   const TensorView &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
-  const Type types[] = {a.type, b.type};
-  const Layout l = layout_of(types, out.type, call.threads->size());
+  const Layout l = layout_of(a.type, b.type, out.type);
   std::byte* memory = call.workspace.data();
   const std::span<const int32_t> group(input_as<int32_t>(call, 2), static_cast<size_t>(l.rows));
   const RowGroups groups = sort_rows(group, l.groups, reinterpret_cast<int32_t*>(memory));
   std::byte *a_rows = memory + l.index_bytes, *b_rows = a_rows + l.a_bytes;
-  const std::span<std::byte> scratch(b_rows + l.b_bytes, static_cast<size_t>(l.gemm_bytes));
+  const std::span<std::byte> scratch = call.workspace.subspan(static_cast<size_t>(l.gemm_begin()));
   std::memset(out.data, 0, static_cast<size_t>(out.type.bytes()));
   Gemm product;
   product.m = l.m;

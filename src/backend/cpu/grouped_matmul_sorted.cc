@@ -20,23 +20,20 @@ int64_t aligned(int64_t bytes) {
 
 struct Layout {
   int64_t rows, groups, n, k;
-  int64_t index_bytes, packed_bytes, product_bytes, gemm_bytes;
+  int64_t index_bytes, packed_bytes, product_bytes;
+
+  int64_t gemm_begin() const { return index_bytes + packed_bytes + product_bytes; }
 };
 
-Layout layout_of(std::span<const Type> inputs, const Type& out, bool trans_b, int threads) {
+Layout layout_of(const Type& x, const Type& w, const Type& out) {
   Layout l;
   l.rows = out.shape[0];
   l.n = out.shape[1];
-  l.k = inputs[0].shape[1];
-  l.groups = inputs[1].shape[0];
+  l.k = x.shape[1];
+  l.groups = w.shape[0];
   l.index_bytes = aligned(row_groups_length(l.rows, l.groups) * 4);
-  l.packed_bytes = aligned(inputs[0].bytes());
+  l.packed_bytes = aligned(x.bytes());
   l.product_bytes = aligned(l.rows * l.n * 4);
-  l.gemm_bytes = 0;
-  for (int64_t m = 1; m <= std::min(l.rows, kDistinctSizes); ++m) {
-    const GemmSizes sizes{.m = m, .n = l.n, .k = l.k, .b_dtype = inputs[1].dtype, .b_transposed = trans_b};
-    l.gemm_bytes = std::max(l.gemm_bytes, aligned(gemm_workspace_bytes(sizes, threads)));
-  }
   return l;
 }
 
@@ -45,23 +42,28 @@ bool serves(const OpSite& site, const DeviceFacts& facts) {
 }
 
 int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
-  const Layout l = layout_of(site.inputs, site.outputs[0], site.attrs.flag("trans_b"), facts.threads);
-  return l.index_bytes + l.packed_bytes + l.product_bytes + l.gemm_bytes;
+  const Layout l = layout_of(site.inputs[0], site.inputs[1], site.outputs[0]);
+  int64_t gemm_bytes = 0;
+  for (int64_t m = 1; m <= std::min(l.rows, kDistinctSizes); ++m) {
+    const GemmSizes sizes{.m = m,
+                          .n = l.n,
+                          .k = l.k,
+                          .b_dtype = site.inputs[1].dtype,
+                          .b_transposed = site.attrs.flag("trans_b")};
+    gemm_bytes = std::max(gemm_bytes, aligned(gemm_workspace_bytes(sizes, facts.threads)));
+  }
+  return l.gemm_begin() + gemm_bytes;
 }
 
 // Products of the sorted rows, f32 [rows in groups, n].
 void multiply_groups(const KernelCall& call, const Layout& l, const RowGroups& groups, std::byte* packed,
                      float* products, std::span<std::byte> scratch) {
   const TensorView &x = call.inputs[0], &w = call.inputs[1];
-  const int64_t row_bytes = *dtype_bytes(x.type.dtype, l.k);
   const int64_t matrix_bytes = w.type.bytes() / l.groups;
   for (int64_t g = 0; g < l.groups; ++g) {
     const std::span<const int32_t> rows = groups.rows(g);
     if (rows.empty()) continue;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      std::memcpy(packed + static_cast<int64_t>(i) * row_bytes, x.data + rows[i] * row_bytes,
-                  static_cast<size_t>(row_bytes));
-    }
+    copy_rows(x, rows, packed);
     Gemm product;
     product.m = static_cast<int64_t>(rows.size());
     product.n = l.n;
@@ -107,16 +109,13 @@ void put_back(const KernelCall& call, const Layout& l, const RowGroups& groups, 
 }
 
 void run(const KernelCall& call) {
-  const Type types[] = {call.inputs[0].type, call.inputs[1].type};
-  const Layout l = layout_of(types, call.outputs[0].type, call.attrs->flag("trans_b"), call.threads->size());
+  const Layout l = layout_of(call.inputs[0].type, call.inputs[1].type, call.outputs[0].type);
   std::byte* memory = call.workspace.data();
   const std::span<const int32_t> group(input_as<int32_t>(call, 2), static_cast<size_t>(l.rows));
   const RowGroups groups = sort_rows(group, l.groups, reinterpret_cast<int32_t*>(memory));
   std::byte* packed = memory + l.index_bytes;
   float* products = reinterpret_cast<float*>(packed + l.packed_bytes);
-  const auto scratch =
-      call.workspace.subspan(static_cast<size_t>(l.index_bytes + l.packed_bytes + l.product_bytes),
-                             static_cast<size_t>(l.gemm_bytes));
+  const std::span<std::byte> scratch = call.workspace.subspan(static_cast<size_t>(l.gemm_begin()));
   multiply_groups(call, l, groups, packed, products, scratch);
   put_back(call, l, groups, products);
 }

@@ -1,5 +1,5 @@
 // matmul_low_rank through the packed product: the low-rank part is one more block of its depth.
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm_tensor.h"
 #include "backend/cpu/kernel_support.h"
 
 namespace tenon {
@@ -27,33 +27,22 @@ int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
                               facts.threads);
 }
 
-GemmMatrix matrix(const TensorView& tensor, bool transposed = false) {
-  return {tensor.data, tensor.type.dtype, tensor.type.shape[1], transposed};
-}
-
 void run(const KernelCall& call) {
   const TensorView &a = call.inputs[0], &b = call.inputs[1], &low = call.inputs[2], &up = call.inputs[3];
   const TensorView& out = call.outputs[0];
   const bool trans_b = call.attrs->flag("trans_b");
   Gemm g;
-  g.m = out.type.shape[0];
-  g.n = out.type.shape[1];
+  set_gemm_out(g, out);
   g.k = a.type.shape[1];
-  g.a = matrix(a);
-  g.b = matrix(b, trans_b);
+  g.a = gemm_matrix(a);
+  g.b = gemm_matrix(b, trans_b);
   g.round_b = rounds_second(a.type.dtype, b.type.dtype);
   g.tail = {.k = low.type.shape[1],
-            .a = matrix(low),
-            .b = matrix(up, trans_b),
+            .a = gemm_matrix(low),
+            .b = gemm_matrix(up, trans_b),
             .round_b = rounds_second(low.type.dtype, up.type.dtype),
             .alpha = static_cast<float>(call.attrs->real("alpha"))};
-  if (call.inputs.size() == 5) {
-    const TensorView& addend = call.inputs[4];
-    g.addend = {addend.data, addend.type.dtype, addend.type.shape.rank() == 1 ? 0 : addend.type.shape[1]};
-  }
-  g.out = out.data;
-  g.out_dtype = out.type.dtype;
-  g.out_stride = g.n;
+  if (call.inputs.size() == 5) g.addend = gemm_addend(call.inputs[4]);
   gemm(g, call.workspace, *call.threads);
 }
 

@@ -1,5 +1,5 @@
 // matmul for every size and every dtype of b, through the packed product (gemm.h).
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm_tensor.h"
 #include "backend/cpu/kernel_support.h"
 
 namespace tenon {
@@ -26,27 +26,16 @@ int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
                               facts.threads);
 }
 
-GemmMatrix matrix(const TensorView& tensor, bool transposed) {
-  return {tensor.data, tensor.type.dtype, tensor.type.shape[1], transposed};
-}
-
 void run(const KernelCall& call) {
   const TensorView &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
   Gemm g;
-  g.m = out.type.shape[0];
-  g.n = out.type.shape[1];
+  set_gemm_out(g, out);
   g.k = depth(*call.attrs, a.type.shape);
-  g.a = matrix(a, call.attrs->flag("trans_a"));
-  g.b = matrix(b, call.attrs->flag("trans_b"));
+  g.a = gemm_matrix(a, call.attrs->flag("trans_a"));
+  g.b = gemm_matrix(b, call.attrs->flag("trans_b"));
   g.round_b = rounds_second(a.type.dtype, b.type.dtype);
   g.alpha = static_cast<float>(call.attrs->real("alpha"));
-  if (call.inputs.size() == 3) {
-    const TensorView& addend = call.inputs[2];
-    g.addend = {addend.data, addend.type.dtype, addend.type.shape.rank() == 1 ? 0 : addend.type.shape[1]};
-  }
-  g.out = out.data;
-  g.out_dtype = out.type.dtype;
-  g.out_stride = g.n;
+  if (call.inputs.size() == 3) g.addend = gemm_addend(call.inputs[2]);
   gemm(g, call.workspace, *call.threads);
 }
 

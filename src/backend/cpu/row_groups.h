@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/check.h"
+#include "device/kernel.h"
 
 namespace tenon {
 
@@ -43,6 +45,15 @@ inline RowGroups sort_rows(std::span<const int32_t> group, int64_t groups, int32
   for (size_t g = static_cast<size_t>(groups); g > 0; --g) out.begins[g] = out.begins[g - 1];
   out.begins[0] = 0;
   return out;
+}
+
+// The given rows of a matrix, one after another, into `to`.
+inline void copy_rows(const TensorView& from, std::span<const int32_t> rows, std::byte* to) {
+  const int64_t row_bytes = *dtype_bytes(from.type.dtype, from.type.shape[1]);
+  for (int32_t row : rows) {
+    std::memcpy(to, from.data + row * row_bytes, static_cast<size_t>(row_bytes));
+    to += row_bytes;
+  }
 }
 
 }  // namespace tenon
