@@ -5,11 +5,35 @@ if(TENON_TESTS)
   find_package(GTest REQUIRED)
 endif()
 
+# What nearly every file includes, compiled once for the rooms and once for the tests: a third less time for a
+# clean build. Off with a compiler cache, which cannot see through a compiled header, and with clang, which wants the
+# same macros in every room.
+set(precompile OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(precompile ON)
+endif()
+option(TENON_PRECOMPILE "Precompile common headers" ${precompile})
+if(TENON_PRECOMPILE)  # GCC 12 warns of its own library's code once that is inlined out of a compiled header
+  add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict)
+endif()
+set(TENON_COMMON_HEADERS <fmt/format.h> <algorithm> <cmath> <functional> <map> <memory> <optional> <span> <string>
+    <string_view> <vector>)
+
+# Takes over the compiled headers of `owner`, which are `headers`.
+function(tenon_precompile target owner)
+  if(TENON_PRECOMPILE AND target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  elseif(TENON_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
+
 # Tests spend their time in the libraries; -O1 saves a third of the time that compiling them takes.
 function(tenon_test target name)
   target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE TENON_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  tenon_precompile(${target} tenon_base_test <gtest/gtest.h> <gmock/gmock.h> ${TENON_COMMON_HEADERS})
   add_test(NAME ${name} COMMAND ${target})
 endfunction()
 
@@ -34,6 +58,9 @@ function(tenon_room room)
     target_link_libraries(${target} ${scope} ${dependency})
   endforeach()
   target_link_libraries(${target} ${scope} fmt::fmt ${ARG_LIBRARIES})
+  if(sources)
+    tenon_precompile(${target} tenon_base ${TENON_COMMON_HEADERS})
+  endif()
   if(TENON_TESTS AND tests)
     add_executable(${target}_test ${tests})
     target_link_libraries(${target}_test PRIVATE ${target})
