@@ -109,7 +109,8 @@ double inner_rounding(const KernelDef& kernel, const Prepared& p) {
       kernel.name.starts_with("linear_cross_entropy_") && p.types[0].dtype == DType::bf16;
   const bool low_rank =
       kernel.name == "matmul_low_rank_cublaslt" && p.op_case.outputs[0].dtype == DType::bf16;
-  return kernel.name.ends_with("_flash") || gradient_of_logits || low_rank ? 0x1p-8 : 0;
+  const bool tensor_cores = kernel.name.ends_with("_flash") || kernel.name.ends_with("_warpgroup");
+  return tensor_cores || gradient_of_logits || low_rank ? 0x1p-8 : 0;
 }
 
 void allow_inner_rounding(const KernelDef& kernel, Prepared& p) {

@@ -8,7 +8,7 @@ namespace tenon::cuda {
 // Where the keys of one query lie.
 struct PackedKeys {
   const int32_t* sequence_begin;
-  static constexpr int kWarps = 1;  // that share a query's keys
+  static constexpr bool kShared = false;  // whether several warps share a query's keys
   __device__ bool has(int64_t) const { return true; }
   __device__ int64_t position(int64_t t) const { return t - sequence_begin[t]; }
   __device__ int64_t row(int64_t t, int64_t j) const { return sequence_begin[t] + j; }
@@ -17,7 +17,7 @@ struct PackedKeys {
 struct PagedKeys {
   const int32_t *page_table, *stream, *positions;
   int64_t max_pages, page_tokens, pages;
-  static constexpr int kWarps = 8;
+  static constexpr bool kShared = true;
   __device__ bool has(int64_t t) const { return stream[t] >= 0; }
   __device__ int64_t position(int64_t t) const { return positions[t]; }
   __device__ int64_t row(int64_t t, int64_t j) const {
@@ -27,6 +27,14 @@ struct PagedKeys {
     return page * page_tokens + j % page_tokens;
   }
 };
+
+// Warps that share a query's keys: few tokens are decoded together, and a key after the other is slow. Rows
+// with more elements a lane leave room for fewer.
+template <int kPer, typename Keys>
+constexpr int kWarpsOfQuery = !Keys::kShared ? 1
+                              : kPer == 4    ? 32
+                              : kPer == 8    ? 16
+                                             : 8;
 
 // A softmax-weighted sum of values, and what it takes to go on or to join another.
 template <int kPer>

@@ -245,7 +245,11 @@ __global__ void add_parts(const float* parts, Tensor db, Tensor dc, int64_t bloc
   float total = 0;
   for (int64_t block = 0; block < blocks; ++block) total += parts[block * rows * 2 * n + i];
   const int64_t row = i / (2 * n), column = i % (2 * n);
-  store(column < n ? db : dc, row * n + column % n, total);
+  if (column < n) {
+    store(db, row * n + column, total);
+  } else {
+    store(dc, row * n + column - n, total);
+  }
 }
 
 // Channels of a block, a multiple of those of a warp.
