@@ -105,6 +105,9 @@ tenon_room(cli ROOMS base io record text ir ops models passes device plan exec r
 target_compile_definitions(tenon_run PRIVATE TENON_VERSION="${PROJECT_VERSION}")
 include(cmake/embed_page.cmake)
 target_compile_definitions(tenon_cli PRIVATE TENON_VERSION="${PROJECT_VERSION}")
+if(TARGET tenon_kernel_resources)
+  target_link_libraries(tenon_cli PUBLIC tenon_kernel_resources)
+endif()
 
 # Tests of the whole: golden families through every room.
 if(TENON_TESTS)

@@ -5,12 +5,12 @@
 #include <bit>
 #include <cstdlib>
 
-#include "backend/cpu/cpu_device.h"
 #include "io/mapped_file.h"
 #include "io/safetensors.h"
 #include "io/write_file.h"
 #include "run/train/resume.h"
 #include "run/train/run_paths.h"
+#include "tests/test_device.h"
 
 namespace tenon {
 namespace {
@@ -76,7 +76,7 @@ TrainRecipe TinyRun::recipe(std::string_view run) const {
 
 Result<TrainResult> TinyRun::begin(const TrainRecipe& recipe, int64_t stop_after) {
   RETURN_IF_ERROR(check_run_folder(recipe.out, recipe.overwrite));
-  const auto device = make_cpu_device(static_cast<int>(recipe.threads));
+  const auto device = test_device(static_cast<int>(recipe.threads));
   ASSIGN_OR_RETURN(const auto job, prepare_training(recipe, *device));
   return run_job(*job, *device, RunFolder::create(*job), stop_after);
 }
@@ -85,7 +85,7 @@ Result<TrainResult> TinyRun::resume(const std::string& run, int64_t stop_after,
                                     const std::function<void(TrainRecipe&)>& change) {
   ASSIGN_OR_RETURN(ResumePoint point, find_resume_point(run));
   if (change) change(point.recipe);
-  const auto device = make_cpu_device(static_cast<int>(point.recipe.threads));
+  const auto device = test_device(static_cast<int>(point.recipe.threads));
   ASSIGN_OR_RETURN(const auto job, prepare_training(point.recipe, *device));
   return run_job(*job, *device, RunFolder::resume(*job), stop_after);
 }

@@ -1,11 +1,14 @@
 #include "cli/ceilings.h"
 
 #include "backend/cpu/cpu_ceilings.h"
+#include "run/bench/gpu_ceilings.h"
 
 namespace tenon {
 
-DeviceFacts measured_facts(DeviceFacts facts) {
-  if (facts.kind == DeviceKind::cpu) measure_cpu_ceilings(facts);
+Result<DeviceFacts> measured_facts(Device& device) {
+  if (device.facts().kind == DeviceKind::cuda) return measure_gpu_ceilings(device);
+  DeviceFacts facts = device.facts();
+  measure_cpu_ceilings(facts);
   return facts;
 }
 

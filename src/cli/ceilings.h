@@ -1,12 +1,13 @@
 // The ceilings of a device, measured.
 #pragma once
 
-#include "device/device_facts.h"
+#include "base/error.h"
+#include "device/device.h"
 
 namespace tenon {
 
-// The facts with gflops_f32, gflops_bf16 and gigabytes_per_second as measured now; as they are for a device
-// that measures nothing.
-DeviceFacts measured_facts(DeviceFacts facts);
+// The device's facts with gflops_f32, gflops_bf16 and gigabytes_per_second as measured now. Errors of the
+// device.
+Result<DeviceFacts> measured_facts(Device& device);
 
 }  // namespace tenon

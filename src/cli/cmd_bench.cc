@@ -17,6 +17,7 @@
 #include "run/bench/bench_generate.h"
 #include "run/bench/bench_kernels.h"
 #include "run/bench/bench_train.h"
+#include "run/session.h"
 
 namespace tenon {
 namespace {
@@ -32,6 +33,7 @@ struct BenchArguments {
   GenerateBenchSettings generate;
   KernelBenchSettings kernels;
   StringList without;
+  std::string attention = "auto";
   std::string weights = "auto";
   DeviceArguments device;
   bool times_kernels = false;
@@ -146,10 +148,11 @@ Status run_train(BenchArguments& a, Device& device) {
   TrainBenchSettings& settings = a.train;
   settings.compute = compute_dtype(a.device, device.facts());
   settings.without = a.without;
+  choose_attention(a.attention, settings.without);
   settings.weights = weights_of(model, a, device.facts());
   settings.times_kernels = a.times_kernels;
   ASSIGN_OR_RETURN(const TrainBench bench, bench_train(model, device, settings));
-  const DeviceFacts ceilings = measured_facts(device.facts());
+  ASSIGN_OR_RETURN(const DeviceFacts ceilings, measured_facts(device));
   const double seconds = median(bench.step_seconds);
   const double tokens = static_cast<double>(bench.tokens);
   const double reached = gflops(bench.flops, seconds);
@@ -169,6 +172,9 @@ Status run_train(BenchArguments& a, Device& device) {
                       {"peak_rss_gib", gibibytes(bench.peak_resident_bytes)},
                       {"arena_gib", gibibytes(bench.arena_bytes)},
                       {"mapped_gib", gibibytes(bench.external_bytes)},
+                      {"context_gib", gibibytes(bench.memory.context_bytes)},
+                      {"device_used_gib", gibibytes(bench.memory.used_bytes)},
+                      {"device_grown_bytes", bench.grown_bytes},
                       {"gflops", reached},
                       {"ceiling_gflops", ceiling},
                       {"share_of_ceiling", share(reached, ceiling)},
@@ -187,7 +193,7 @@ Status run_generate(BenchArguments& a, Device& device) {
   settings.weights = weights_of(model, a, device.facts());
   settings.times_kernels = a.times_kernels;
   ASSIGN_OR_RETURN(const GenerateBench bench, bench_generate(model, device, settings));
-  const DeviceFacts ceilings = measured_facts(device.facts());
+  ASSIGN_OR_RETURN(const DeviceFacts ceilings, measured_facts(device));
   const double prefill = median(bench.prefill_seconds), decode = median(bench.decode_seconds);
   const double streams = static_cast<double>(settings.streams);
   const double prefill_gflops = gflops(bench.prefill_flops, prefill);
@@ -212,6 +218,7 @@ Status run_generate(BenchArguments& a, Device& device) {
       {"arena_gib", gibibytes(bench.arena_bytes)},
       {"mapped_gib", gibibytes(bench.external_bytes)},
       {"weight_bytes", bench.decode_weight_bytes},
+      {"load_seconds", rounded(bench.load_seconds, 1000)},
       {"prefill_gflops", prefill_gflops},
       {"ceiling_gflops", ceiling},
       {"prefill_share_of_ceiling", share(prefill_gflops, ceiling)},
@@ -261,7 +268,7 @@ Status run_kernels(BenchArguments& a, Device& device) {
   a.kernels.without = a.without;
   if (a.kernels.once) return count_kernels(a, device);
   ASSIGN_OR_RETURN(const std::vector<KernelBenchCase> cases, bench_kernels(device, a.kernels));
-  const DeviceFacts ceilings = measured_facts(device.facts());
+  ASSIGN_OR_RETURN(const DeviceFacts ceilings, measured_facts(device));
   Json facts = {{"tool", "tenon"},
                 {"threads", ceilings.threads},
                 {"ceiling_gflops", ceiling_gflops(ceilings, DType::f32)},
@@ -308,6 +315,7 @@ std::vector<Option> bench_options(BenchArguments& a) {
       {"once", &a.kernels.once, "kernels: one run a case and no times, for counting instructions"},
       {"kernel-times", &a.times_kernels, "train, generate: also list where the time goes"},
       {"without", &a.without, "Passes and kernels to leave out"},
+      {"attention", &a.attention, "train: kernels of attention, by the end of their name", "NAME"},
       weights_option(&a.weights),
       {"json", &a.json, "Print one line of JSON"},
   };

@@ -10,6 +10,10 @@
 #include "ops/op_cases.h"
 #include "ops/op_list.h"
 
+#ifdef TENON_WITH_CUDA
+#include "backend/cuda/kernel_resources.h"
+#endif
+
 namespace tenon {
 namespace {
 
@@ -32,6 +36,42 @@ std::string served_dtypes(const KernelDef& kernel, const DeviceFacts& facts) {
   return out;
 }
 
+#ifdef TENON_WITH_CUDA
+// Functions of the GPU's machine code: a table for people, rows for JSON.
+std::string resources_text() {
+  using Align = Table::Align;
+  Table table({{"function"},
+               {"arch"},
+               {"registers", Align::right},
+               {"shared bytes", Align::right},
+               {"stack bytes", Align::right}});
+  for (const cuda::KernelResources& each : cuda::kernel_resources()) {
+    table.add_row({std::string(each.function), std::string(each.architecture), std::to_string(each.registers),
+                   std::to_string(each.shared_bytes), std::to_string(each.stack_bytes)});
+  }
+  return cuda::kernel_resources().empty() ? std::string() : "\n" + table.text();
+}
+
+Json resources_json() {
+  Json rows = Json::array();
+  for (const cuda::KernelResources& each : cuda::kernel_resources()) {
+    rows.push_back({{"function", each.function},
+                    {"arch", each.architecture},
+                    {"registers", each.registers},
+                    {"shared_bytes", each.shared_bytes},
+                    {"stack_bytes", each.stack_bytes}});
+  }
+  return rows;
+}
+#else
+std::string resources_text() {
+  return {};
+}
+Json resources_json() {
+  return Json::array();
+}
+#endif
+
 Status run_kernels(const KernelsArguments& a) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, open_device(a.device));
   const DeviceFacts& facts = device->facts();
@@ -51,12 +91,14 @@ Status run_kernels(const KernelsArguments& a) {
                       {"deterministic", kernel.deterministic}});
     }
   }
+  const bool gpu = facts.kind == DeviceKind::cuda;
   if (a.json) {
-    const Json out = {{"device", facts.name}, {"features", facts.features}, {"kernels", rows}};
+    Json out = {{"device", facts.name}, {"features", facts.features}, {"kernels", rows}};
+    if (gpu) out["resources"] = resources_json();
     std::printf("%s\n", out.dump().c_str());
   } else {
-    std::printf("%s, %d threads, %s\n\n%s", facts.name.c_str(), facts.threads, features.c_str(),
-                table.text().c_str());
+    std::printf("%s, %d threads, %s\n\n%s%s", facts.name.c_str(), facts.threads, features.c_str(),
+                table.text().c_str(), gpu ? resources_text().c_str() : "");
   }
   return {};
 }

@@ -16,6 +16,7 @@
 #include "run/bench/predict.h"
 #include "run/cache_report.h"
 #include "run/generator.h"
+#include "run/session.h"
 #include "run/train/train_plan.h"
 
 namespace tenon {
@@ -50,12 +51,22 @@ Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int6
       out["cache_token_bytes"] = cache->token_bytes();
       out["cache_state_bytes"] = cache->state_bytes();
     }
+    if (const std::string kernels = attention_kernels(plan); !kernels.empty()) out["attention"] = kernels;
+    if (const int64_t context = device.memory_use().context_bytes; context > 0)
+      out["context_bytes"] = context;
     for (const PredictedTime& time : times) out["predicted_seconds"][time.program] = time.seconds;
     write_output(out.dump(2) + "\n");
     return {};
   }
   write_output(memory_report_text(report));
   if (cache) write_output("\n" + cache_report_text(*cache));
+  if (const int64_t context = device.memory_use().context_bytes; context > 0) {
+    write_output(fmt::format("{:18}{:>12} of the driver and its libraries, beside the plan\n", "context",
+                             format_bytes(context)));
+  }
+  if (const std::string kernels = attention_kernels(plan); !kernels.empty()) {
+    write_output(fmt::format("{:18}{}\n", "attention", kernels));
+  }
   write_output(fmt::format("{}: {} of {}.\n", verdict.fits ? "It fits" : "It does not fit",
                            format_bytes(verdict.needed_bytes), format_bytes(budget)));
   for (const PredictedTime& time : times) {

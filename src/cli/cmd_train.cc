@@ -12,6 +12,7 @@
 #include "cli/device_option.h"
 #include "cli/terminal.h"
 #include "plan/fit.h"
+#include "run/session.h"
 #include "run/train/resume.h"
 #include "run/train/run_folder.h"
 #include "run/train/train_in_folder.h"
@@ -41,7 +42,7 @@ int64_t parameters(const ModelSpec& spec) {
   return count;
 }
 
-std::string describe(const TrainJob& job) {
+std::string describe(const TrainJob& job, const Device& device) {
   const DataReport& data = job.report;
   int64_t trained = 0;
   for (const TrainedValue& value : job.plan.trained) trained += value.shape.elements();
@@ -69,6 +70,13 @@ std::string describe(const TrainJob& job) {
                      job.plan.recomputed_blocks > 0
                          ? fmt::format(", {} blocks recomputed", job.plan.recomputed_blocks)
                          : "");
+  if (const int64_t context = device.memory_use().context_bytes; context > 0) {
+    out +=
+        fmt::format("context  {} of the driver and its libraries, beside the plan\n", format_bytes(context));
+  }
+  if (const std::string kernels = attention_kernels(job.plan.plan); !kernels.empty()) {
+    out += fmt::format("kernels  {}\n", kernels);
+  }
   return out;
 }
 
@@ -134,6 +142,11 @@ void print_summary(const TrainResult& result, const std::string& run) {
   if (result.ended_early) {
     fmt::print(stderr, "Ended early: the evaluation loss was lowest after step {}.\n", result.best_step);
   }
+  if (result.memory.used_bytes > 0) {
+    fmt::print(stderr, "Device memory: {} planned and {} of context, {} in use.\n",
+               format_bytes(result.planned_bytes), format_bytes(result.memory.context_bytes),
+               format_bytes(result.memory.used_bytes));
+  }
   fmt::print(stderr, "The adapter is in {}/adapter.\n", run);
 }
 
@@ -161,7 +174,7 @@ Status run_train(TrainArguments& a) {
                    open_device({a.recipe.device, a.recipe.compute, a.recipe.threads, a.recipe.graphs}));
   if (a.resume.empty()) RETURN_IF_ERROR(check_run_folder(a.recipe.out, a.recipe.overwrite));
   ASSIGN_OR_RETURN(const std::unique_ptr<TrainJob> job, prepare_training(a.recipe, *device));
-  if (!a.json) std::fputs(describe(*job).c_str(), stderr);
+  if (!a.json) std::fputs(describe(*job, *device).c_str(), stderr);
   ASSIGN_OR_RETURN(RunFolder folder, a.resume.empty() ? RunFolder::create(*job) : RunFolder::resume(*job));
   if (folder.complete()) {
     fmt::print(stderr, "The run is complete: {} steps. --steps N goes on.\n", folder.resumed_step());

@@ -38,6 +38,12 @@ class Launches {
   virtual Status run(std::span<double> timings_seconds) = 0;
 };
 
+// What this process holds of a device's own memory.
+struct DeviceMemoryUse {
+  int64_t context_bytes = 0;  // the driver's context and libraries, measured when the device was opened
+  int64_t used_bytes = 0;     // all of it, now
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -49,6 +55,8 @@ class Device {
   virtual bool reads_host_memory() const = 0;
   virtual Status upload(std::byte* to_device, std::span<const std::byte> from_host) = 0;
   virtual Status download(std::span<std::byte> to_host, const std::byte* from_device) = 0;
+  // Zeros where the device shares the host's memory.
+  virtual DeviceMemoryUse memory_use() const { return {}; }
   // `kernels` and `calls` (one kernel a call) must outlive the result.
   virtual Result<std::unique_ptr<Launches>> prepare(std::span<const KernelDef* const> kernels,
                                                     std::span<KernelCall> calls) = 0;

@@ -146,6 +146,13 @@ Status Executor::State::load(const StaticSource& source) {
       RETURN_IF_ERROR(source.load(value, {data, size}));
       continue;
     }
+    if (source.stored) {
+      if (const std::span<const std::byte> bytes = source.stored(value); !bytes.empty()) {
+        CHECK(bytes.size() == size, value.name);
+        RETURN_IF_ERROR(device.upload(data, bytes));
+        continue;
+      }
+    }
     staging.resize(std::max(staging.size(), size));
     RETURN_IF_ERROR(source.load(value, {staging.data(), size}));
     RETURN_IF_ERROR(device.upload(data, {staging.data(), size}));

@@ -19,6 +19,9 @@ namespace tenon {
 struct StaticSource {
   std::function<Result<std::span<const std::byte>>(const StaticValue& value)> external;
   std::function<Status(const StaticValue& value, std::span<std::byte> destination)> load;
+  // Null, or: the bytes of a value where they already lie as `value.type` has them (a mapped file), from
+  // where they go to a device of its own memory without a copy on the host; empty where they must be loaded.
+  std::function<std::span<const std::byte>(const StaticValue& value)> stored;
 };
 
 struct ExecutorOptions {

@@ -20,6 +20,7 @@
 #include "passes/fuse_addend.h"
 #include "passes/optimiser.h"
 #include "passes/recompute.h"
+#include "passes/recompute_cheap.h"
 
 namespace tenon {
 namespace {
@@ -217,6 +218,26 @@ TEST(FuseAddend, RemovesAdditionsAndKeepsValues) {
     const std::vector<double> a = output(program, statics, value.name),
                               b = output(fused, statics, value.name);
     for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-9 * (1 + std::abs(a[i]))) << value.name;
+  }
+}
+
+TEST(RecomputeCheap, KeepsEveryBitAndNoGatedActivation) {
+  Program program = add_adapters(network(), *choose_modules(network(), rank_two()));
+  append_gradients(program, Role::adapter);
+  const Program again = recompute_cheap(program);
+  ASSERT_TRUE(verify(again).ok()) << verify(again).error().text();
+  expect_same_outputs(program, again, random_statics(program, 5));
+  // swiglu and norm of both blocks run twice, and no backward op reads what the first run made.
+  size_t first_backward = 0;
+  while (again.value(again.ops[first_backward].outputs[0]).role != Role::gradient) ++first_backward;
+  EXPECT_EQ(again.ops.size(), program.ops.size() + 4) << program_text(again);
+  for (size_t i = first_backward; i < again.ops.size(); ++i) {
+    for (ValueId id : again.ops[i].inputs) {
+      const Value& value = again.value(id);
+      if (!value.producer.valid() || static_cast<size_t>(value.producer.index) >= first_backward) continue;
+      const std::string_view maker = again.op(value.producer).def->name;
+      EXPECT_TRUE(maker != "swiglu" && maker != "rms_norm") << program_text(again);
+    }
   }
 }
 

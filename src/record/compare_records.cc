@@ -77,6 +77,7 @@ std::vector<RecordDifference> compare_headers(const RecordHeader& left, const Re
   compare_field(out, "threads", left.threads, right.threads);
   compare_digests(out, left, right);
   compare_field(out, "plan_hash", left.plan_hash, right.plan_hash);
+  compare_field(out, "attention", left.attention, right.attention);
   compare_field(out, "planned_bytes", left.planned_bytes, right.planned_bytes);
   compare_field(out, "mapped_bytes", left.mapped_bytes, right.mapped_bytes);
   return out;

@@ -59,6 +59,7 @@ RecordHeader header_from(const Json& json) {
   json.at("seed").get_to(event.seed);
   json.at("recipe").get_to(event.recipe);
   json.at("plan_hash").get_to(event.plan_hash);
+  if (json.contains("attention")) json.at("attention").get_to(event.attention);
   json.at("planned_bytes").get_to(event.planned_bytes);
   json.at("mapped_bytes").get_to(event.mapped_bytes);
   json.at("started_unix_seconds").get_to(event.started_unix_seconds);
@@ -151,6 +152,7 @@ std::string record_line(const RecordHeader& event) {
                       {"seed", event.seed},
                       {"recipe", event.recipe},
                       {"plan_hash", event.plan_hash},
+                      {"attention", event.attention},
                       {"planned_bytes", event.planned_bytes},
                       {"mapped_bytes", event.mapped_bytes},
                       {"started_unix_seconds", event.started_unix_seconds}});

@@ -29,6 +29,7 @@ struct RecordHeader {
   uint64_t seed = 0;
   std::string recipe;         // the settings in full, as text
   std::string plan_hash;      // sixteen hexadecimal digits
+  std::string attention;      // the kernels that serve it, ", " between
   int64_t planned_bytes = 0;  // of both arenas
   int64_t mapped_bytes = 0;   // of files that steps read where they lie
   int64_t started_unix_seconds = 0;

@@ -31,6 +31,7 @@ RecordHeader header() {
           .seed = std::numeric_limits<uint64_t>::max(),
           .recipe = "model: m\nsteps: 3\n",
           .plan_hash = "00ff00ff00ff00ff",
+          .attention = "attention_flash, attention_grad_flash",
           .planned_bytes = int64_t{1} << 40,
           .mapped_bytes = 11,
           .started_unix_seconds = 1'790'000'000};

@@ -31,6 +31,7 @@ Result<EvalResult> evaluate(Session& session, const Dataset& dataset, const Stre
     RETURN_IF_ERROR(session.run(kEvaluate));
     for (float loss : session.output_f32(kEvaluate, kLossOutput)) loss_sum += loss;
     const std::vector<int32_t> predicted = session.output_i32(kEvaluate, kPredictedOutput);
+    RETURN_IF_ERROR(session.status());
     for (size_t t = 0; t < predicted.size(); ++t) {
       right += batch.labels[t] != kUntrained && predicted[t] == batch.labels[t];
     }

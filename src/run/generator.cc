@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/checked_math.h"
+#include "plan/fit.h"
 
 namespace tenon {
 namespace {
@@ -28,6 +30,32 @@ CacheOptions cache_options(const GeneratorSettings& settings) {
 int64_t choose_bucket(const std::vector<int64_t>& buckets, int64_t left) {
   const auto at = std::lower_bound(buckets.begin(), buckets.end(), left);
   return at == buckets.end() ? buckets.back() : *at;
+}
+
+constexpr int64_t kShortestContext = 64;
+
+// Where a device of its own memory has too little for the plan: the longest contexts that fit, by halving.
+Status check_generation_fits(const Plan& plan, const Model& model, const std::vector<AdapterModule>& modules,
+                             const Device& device, const GeneratorSettings& settings) {
+  const Status fits = check_device_memory(plan, device);
+  if (fits.ok()) return fits;
+  std::vector<FitCandidate> candidates;
+  for (int64_t tokens = settings.context_tokens / 2; tokens >= kShortestContext; tokens /= 2) {
+    candidates.push_back({fmt::format("--context {}", tokens), [&, tokens]() -> Result<int64_t> {
+                            GeneratorSettings shorter = settings;
+                            shorter.context_tokens = tokens;
+                            ASSIGN_OR_RETURN(const Plan smaller,
+                                             plan_programs(generator_programs(model.spec, modules, shorter),
+                                                           model, device, settings.without));
+                            return needed_bytes(smaller);
+                          }});
+  }
+  Error error = fits.error();
+  const std::vector<FitSuggestion> found = suggest(candidates, device.facts().memory_bytes);
+  error.hint = found.empty() ? "No context of this model fits in that."
+                             : fmt::format("This fits: {} ({}).", found[0].description,
+                                           format_bytes(found[0].needed_bytes));
+  return error;
 }
 
 }  // namespace
@@ -73,8 +101,10 @@ Result<std::unique_ptr<Generator>> Generator::open(const Model& model, const Ada
         "--context", fmt::format("Use a context of at most {}.", rope.long_from));
   }
   const std::vector<AdapterModule> none;
-  std::vector<Program> programs = generator_programs(model.spec, adapter ? adapter->modules : none, settings);
-  ASSIGN_OR_RETURN(Plan plan, plan_programs(std::move(programs), model, device, settings.without));
+  const std::vector<AdapterModule>& modules = adapter ? adapter->modules : none;
+  ASSIGN_OR_RETURN(Plan plan, plan_programs(generator_programs(model.spec, modules, settings), model, device,
+                                            settings.without));
+  RETURN_IF_ERROR(check_generation_fits(plan, model, modules, device, settings));
   ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::open(std::move(plan), model, adapter, device));
   const CacheOptions cache = cache_options(settings);
   std::vector<int32_t> table(static_cast<size_t>(cache.max_pages));
@@ -125,7 +155,9 @@ Result<std::vector<float>> Generator::run_bucket(int64_t bucket, std::span<const
   session_->write(prefix + kRowsInput, std::span(&last, 1));
   RETURN_IF_ERROR(session_->run(name));
   length_ += static_cast<int64_t>(ids.size());
-  return session_->output_f32(name, kLogitsOutput);
+  std::vector<float> logits = session_->output_f32(name, kLogitsOutput);
+  RETURN_IF_ERROR(session_->status());
+  return logits;
 }
 
 Result<Reply> generate(Generator& generator, std::span<const int32_t> prompt, int64_t max_new,

@@ -169,7 +169,9 @@ Result<std::vector<float>> check_logits(const Model& model, const AdapterSet* ad
   session->write(kLabelsInput, labels);
   session->write(kRowsInput, rows);
   RETURN_IF_ERROR(session->run(kLogits));
-  return session->output_f32(kLogits, kLogitsOutput);
+  std::vector<float> logits = session->output_f32(kLogits, kLogitsOutput);
+  RETURN_IF_ERROR(session->status());
+  return logits;
 }
 
 double distance(const std::vector<float>& from, const std::vector<float>& to) {

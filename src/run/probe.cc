@@ -159,6 +159,7 @@ Result<double> probe_logits(const Probe& p, const ProbeTokens& tokens, const Mic
   const float loss_f32 = static_cast<float>(loss);
   add_output<float>(p.out, "loss", DType::f32, Shape{1}, std::span(&loss_f32, 1));
   add_gradients(p, *session);
+  RETURN_IF_ERROR(session->status());
   return loss;
 }
 

@@ -10,6 +10,7 @@
 #include "passes/fuse_loss_gradient.h"
 #include "passes/fuse_low_rank.h"
 #include "passes/recompute.h"
+#include "passes/recompute_cheap.h"
 
 namespace tenon {
 namespace {
@@ -96,6 +97,7 @@ TrainPrograms train_programs(const ModelSpec& spec, const std::vector<AdapterMod
   step = checked(std::move(step));
   if (settings.uses(kFuseLossGradientPass)) step = checked(fuse_loss_gradient(step));
   step = fused(std::move(step), settings);
+  if (settings.uses(kRecomputeCheapPass)) step = checked(recompute_cheap(step));
   if (settings.recompute_blocks > 0) step = checked(recompute_blocks(step, settings.recompute_blocks));
   step.name = kTrainStep;
   programs.train_step = std::move(step);

@@ -23,8 +23,9 @@ namespace tenon {
 inline constexpr const char* kFuseAddendPass = "fuse_addend";
 inline constexpr const char* kFuseLossGradientPass = "fuse_loss_gradient";
 inline constexpr const char* kFuseLowRankPass = "fuse_low_rank";
+inline constexpr const char* kRecomputeCheapPass = "recompute_cheap";
 inline constexpr std::string_view kOptionalPasses[] = {kFuseAddendPass, kFuseLossGradientPass,
-                                                       kFuseLowRankPass};
+                                                       kFuseLowRankPass, kRecomputeCheapPass};
 
 struct ProgramSettings {
   DType compute = DType::f32;

@@ -257,6 +257,12 @@ void add_machine_options(TrainRecipe& r, std::vector<Option>& options) {
                       .help = "CUDA graphs; off waits for each kernel, so that a failure names it",
                       .choices = {"on", "off"},
                       .group = kGroup},
+                     {.name = "attention",
+                      .target = &r.attention,
+                      .help = "Kernels of attention, by the end of their name (`tenon kernels`); refused "
+                              "where they do not serve the model",
+                      .value_name = "NAME",
+                      .group = kGroup},
                      {.name = "compute",
                       .target = &r.compute,
                       .help = "Precision of the arithmetic; auto is bf16 where the device has it",

@@ -72,6 +72,7 @@ struct TrainRecipe {
   // Machine
   std::string device = "cpu";
   std::string graphs = "on";
+  std::string attention = "auto";
   std::string compute = "auto";
   int64_t threads = 0;  // 0 is every core
   ByteSize memory;      // 0 is no limit

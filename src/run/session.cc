@@ -7,7 +7,9 @@
 #include <iterator>
 #include <unordered_set>
 
+#include "base/bytes.h"
 #include "models/weight_map.h"
+#include "plan/fit.h"
 #include "run/programs.h"
 
 namespace tenon {
@@ -19,15 +21,6 @@ const Value* find_value(const Plan& plan, std::string_view program, std::string_
   const ValueId id = p->program.find(name);
   CHECK(id.valid(), name);
   return &p->program.value(id);
-}
-
-template <typename T>
-std::vector<T> read_output(const Plan& plan, const Executor& executor, std::string_view program,
-                           std::string_view name) {
-  std::vector<T> out(static_cast<size_t>(find_value(plan, program, name)->type.elements()));
-  const Status status = executor.read_output(program, name, std::as_writable_bytes(std::span(out)));
-  CHECK(status.ok(), name);
-  return out;
 }
 
 Status load_adapter(const AdapterSet* adapter, const StaticValue& value, std::span<std::byte> destination) {
@@ -44,11 +37,56 @@ Status load_from_files(const Model& model, const StaticValue& value, std::span<s
   return load_weight(model.checkpoint, *source, value.type.dtype, destination);
 }
 
+// "attention=NAME" among the names to leave out: every kernel of packed attention but those of that name.
+constexpr std::string_view kAttentionRule = "attention=";
+constexpr std::string_view kAttentionOps[] = {"attention", "attention_grad", "biased_attention",
+                                              "biased_attention_grad"};
+
+// "flash" of attention's kernel "attention_flash"; empty for kernels of other ops.
+std::string_view attention_name(const KernelDef& kernel) {
+  for (std::string_view op : kAttentionOps) {
+    if (kernel.op == op && kernel.name.starts_with(op) && kernel.name.size() > op.size()) {
+      return kernel.name.substr(op.size() + 1);
+    }
+  }
+  return {};
+}
+
+Status forbid_other_attention(std::string_view name, std::span<const KernelDef> kernels,
+                              std::vector<std::string>& forbidden) {
+  std::vector<std::string_view> known;
+  for (const KernelDef& kernel : kernels) {
+    const std::string_view its = attention_name(kernel);
+    if (its.empty()) continue;
+    if (its != name) forbidden.emplace_back(kernel.name);
+    if (std::find(known.begin(), known.end(), its) == known.end()) known.push_back(its);
+  }
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  return bad_argument(fmt::format("no attention kernel of this device is called '{}'", name), "--attention",
+                      fmt::format("There are: {}.", fmt::join(known, ", ")));
+}
+
+// Names of kernels that `without` forbids.
+Result<std::vector<std::string>> forbidden_kernels(const std::vector<std::string>& without,
+                                                   std::span<const KernelDef> kernels) {
+  std::vector<std::string> forbidden;
+  for (const std::string& name : without) {
+    if (!name.starts_with(kAttentionRule)) {
+      forbidden.push_back(name);
+      continue;
+    }
+    RETURN_IF_ERROR(
+        forbid_other_attention(std::string_view(name).substr(kAttentionRule.size()), kernels, forbidden));
+  }
+  return forbidden;
+}
+
 // A name that means nothing would leave out nothing, in silence.
 Status check_without(const std::vector<std::string>& without, std::span<const KernelDef> kernels) {
   std::vector<std::string_view> known(std::begin(kOptionalPasses), std::end(kOptionalPasses));
   for (const KernelDef& kernel : kernels) known.push_back(kernel.name);
   for (const std::string& name : without) {
+    if (name.starts_with(kAttentionRule)) continue;
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     return bad_argument(fmt::format("'{}' is neither a pass nor a kernel", name), "--without",
                         fmt::format("The passes are {}; `tenon kernels` lists the kernels.",
@@ -58,6 +96,23 @@ Status check_without(const std::vector<std::string>& without, std::span<const Ke
 }
 
 }  // namespace
+
+void choose_attention(std::string_view name, std::vector<std::string>& without) {
+  if (name != "auto") without.push_back(std::string(kAttentionRule) + std::string(name));
+}
+
+std::string attention_kernels(const Plan& plan) {
+  std::vector<std::string_view> names;
+  for (const ProgramPlan& program : plan.programs) {
+    for (const PlanStep& step : program.steps) {
+      if (step.kernel == nullptr || attention_name(*step.kernel).empty()) continue;
+      if (std::find(names.begin(), names.end(), step.kernel->name) == names.end()) {
+        names.push_back(step.kernel->name);
+      }
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 std::vector<std::string> external_weights(const Model& model, std::span<const Program> programs,
                                           const Device& device) {
@@ -84,7 +139,7 @@ Result<Plan> plan_programs(std::vector<Program> programs, const Model* model, co
   RETURN_IF_ERROR(check_without(without, device.kernels()));
   PlanOptions options;
   if (model != nullptr) options.external = external_weights(*model, programs, device);
-  options.without_kernels = without;
+  ASSIGN_OR_RETURN(options.without_kernels, forbidden_kernels(without, device.kernels()));
   return make_plan(std::move(programs), device.facts(), device.kernels(), options);
 }
 
@@ -93,12 +148,28 @@ Result<Plan> plan_programs(std::vector<Program> programs, const Model& model, co
   return plan_programs(std::move(programs), &model, device, without);
 }
 
+Status check_device_memory(const Plan& plan, const Device& device) {
+  if (device.reads_host_memory()) return {};
+  const FitVerdict verdict = fit(needed_bytes(plan), device.facts().memory_bytes);
+  if (verdict.fits) return {};
+  return over_budget(
+      fmt::format("{} are needed, {} more than the {} that are free", format_bytes(verdict.needed_bytes),
+                  format_bytes(verdict.shortfall_bytes), format_bytes(verdict.budget_bytes)),
+      device.facts().name, "End other programs on it, or ask for less.");
+}
+
 Result<std::unique_ptr<Session>> Session::open(Plan plan, const Model& model, const AdapterSet* adapter,
                                                Device& device) {
+  RETURN_IF_ERROR(check_device_memory(plan, device));
   std::unique_ptr<Session> session(new Session(std::move(plan)));
   StaticSource source;
   source.external = [&model](const StaticValue& value) -> Result<std::span<const std::byte>> {
     return model.checkpoint.bytes(model.weights.find(value.name)->tensor());
+  };
+  source.stored = [&model](const StaticValue& value) -> std::span<const std::byte> {
+    const WeightSource* weight = value.role == Role::weight ? model.weights.find(value.name) : nullptr;
+    if (weight == nullptr || !is_stored_as(*weight, value.type.dtype)) return {};
+    return model.checkpoint.bytes(weight->tensor());
   };
   source.load = [&model, adapter](const StaticValue& value, std::span<std::byte> destination) {
     if (value.role == Role::adapter) return load_adapter(adapter, value, destination);
@@ -110,6 +181,7 @@ Result<std::unique_ptr<Session>> Session::open(Plan plan, const Model& model, co
 
 Result<std::unique_ptr<Session>> Session::open(Plan plan, const AdapterSet* adapter, Device& device,
                                                WeightFiller weight) {
+  RETURN_IF_ERROR(check_device_memory(plan, device));
   std::unique_ptr<Session> session(new Session(std::move(plan)));
   StaticSource source;
   source.load = [adapter, weight](const StaticValue& value, std::span<std::byte> destination) {
@@ -120,33 +192,48 @@ Result<std::unique_ptr<Session>> Session::open(Plan plan, const AdapterSet* adap
   return session;
 }
 
+void Session::keep_failure(const Status& status, std::string_view name) const {
+  if (status.ok()) return;
+  CHECK(status.error().code == ErrorCode::device, name);
+  if (failure_.ok()) failure_ = status;
+}
+
+Status Session::run(std::string_view program) {
+  RETURN_IF_ERROR(failure_);
+  return executor_->run(program);
+}
+
 void Session::write(std::string_view name, std::span<const int32_t> values) {
-  const Status status = executor_->write(name, std::as_bytes(values));
-  CHECK(status.ok(), name);
+  keep_failure(executor_->write(name, std::as_bytes(values)), name);
 }
 
 void Session::write(std::string_view name, std::span<const float> values) {
-  const Status status = executor_->write(name, std::as_bytes(values));
-  CHECK(status.ok(), name);
+  keep_failure(executor_->write(name, std::as_bytes(values)), name);
 }
 
 std::vector<float> Session::read_state(std::string_view name) const {
   for (const StaticValue& value : plan_.statics) {
     if (value.name != name) continue;
     std::vector<float> out(static_cast<size_t>(value.type.elements()));
-    const Status status = executor_->read(name, std::as_writable_bytes(std::span(out)));
-    CHECK(status.ok(), name);
+    keep_failure(executor_->read(name, std::as_writable_bytes(std::span(out))), name);
     return out;
   }
   CHECK(false, name);
 }
 
+template <typename T>
+std::vector<T> Session::output(std::string_view program, std::string_view name) const {
+  std::vector<T> out(static_cast<size_t>(find_value(plan_, program, name)->type.elements()));
+  keep_failure(executor_->read_output(program, name, std::as_writable_bytes(std::span(out))), name);
+  return out;
+}
+
 std::vector<float> Session::output_f32(std::string_view program, std::string_view name) const {
-  return read_output<float>(plan_, *executor_, program, name);
+  return output<float>(program, name);
 }
 
 std::vector<int32_t> Session::output_i32(std::string_view program, std::string_view name) const {
-  return read_output<int32_t>(plan_, *executor_, program, name);
+  return output<int32_t>(program, name);
 }
 
 }  // namespace tenon

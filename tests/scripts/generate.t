@@ -30,7 +30,7 @@ tenon: prompt: ... tokens do not fit the context of 4
 
 $ tenon generate --model m --prompt x --threads 1 --without nothing
 tenon: --without: 'nothing' is neither a pass nor a kernel
-  The passes are fuse_addend, fuse_loss_gradient, fuse_low_rank; `tenon kernels` lists the kernels.
+  The passes are fuse_addend, fuse_loss_gradient, fuse_low_rank, recompute_cheap; `tenon kernels` lists the kernels.
 [exit 2]
 
 # Matrices in another dtype are another model; the same ones are the same.

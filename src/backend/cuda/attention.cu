@@ -1,51 +1,13 @@
 // attention and biased_attention over packed sequences, paged_attention and biased_paged_attention over
 // caches: a warp for each token and head, keys one after the other with a running softmax. It serves any head
 // size and every option; the order of additions depends on a token's own keys alone.
-#include "backend/cuda/attention.h"
+#include "backend/cuda/attention_keys.h"
 
 #include "backend/cuda/kernel_list.h"
 #include "backend/cuda/kernel_support.h"
 
 namespace tenon::cuda {
 namespace {
-
-// Where the keys of one query lie.
-struct PackedKeys {
-  const int32_t* sequence_begin;
-  static constexpr int kWarps = 1;  // that share a query's keys
-  __device__ bool has(int64_t) const { return true; }
-  __device__ int64_t position(int64_t t) const { return t - sequence_begin[t]; }
-  __device__ int64_t row(int64_t t, int64_t j) const { return sequence_begin[t] + j; }
-};
-
-struct PagedKeys {
-  const int32_t *page_table, *stream, *positions;
-  int64_t max_pages, page_tokens, pages;
-  static constexpr int kWarps = 8;
-  __device__ bool has(int64_t t) const { return stream[t] >= 0; }
-  __device__ int64_t position(int64_t t) const { return positions[t]; }
-  __device__ int64_t row(int64_t t, int64_t j) const {
-    if (j / page_tokens >= max_pages) stop();
-    const int64_t page = page_table[stream[t] * max_pages + j / page_tokens];
-    if (page < 0 || page >= pages) stop();
-    return page * page_tokens + j % page_tokens;
-  }
-};
-
-// A softmax-weighted sum of values, and what it takes to go on or to join another.
-template <int kPer>
-struct RunningSum {
-  float largest = -INFINITY, total = 0;
-  WarpRow<kPer> sum = WarpRow<kPer>::zero();
-
-  __device__ void add(float score, const WarpRow<kPer>& value) {
-    const float next = fmaxf(largest, score), kept = expf(largest - next), weight = expf(score - next);
-    total = total * kept + weight;
-    sum.multiply(kept);
-    sum.add(weight, value);
-    largest = next;
-  }
-};
 
 // Joins the sums of a block's warps in their order; the result is warp 0's.
 template <int kPer, int kWarps>
@@ -72,15 +34,16 @@ __device__ void join_warps(RunningSum<kPer>& mine) {
   }
 }
 
-// A block has Keys::kWarps warps for one token and head, which take its keys by turns, or else kWarpsPerBlock
-// tokens and heads.
+// A block has kWarpsOfQuery warps for one token and head, which take its keys by turns, or else
+// kWarpsPerBlock tokens and heads.
 template <int kPer, typename Keys>
-__global__ void attend(Tensor q, Tensor k, Tensor v, Tensor out, float* lse, Keys keys, ScoreRule rule,
-                       Heads h, int64_t items) {
+__global__ void __launch_bounds__(Keys::kShared ? kWarpsOfQuery<kPer, Keys>* kWarp : kWarpsPerBlock* kWarp)
+    attend(Tensor q, Tensor k, Tensor v, Tensor out, float* lse, Keys keys, ScoreRule rule, Heads h,
+           int64_t items) {
+  constexpr int kWarps = kWarpsOfQuery<kPer, Keys>;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int64_t item =
-      Keys::kWarps > 1 ? blockIdx.x : static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + warp;
-  const int turn = Keys::kWarps > 1 ? warp : 0;
+  const int64_t item = Keys::kShared ? blockIdx.x : static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + warp;
+  const int turn = Keys::kShared ? warp : 0;
   if (item >= items) return;
   const int64_t t = item / h.heads, head = item % h.heads, kv = h.kv_of(head);
   RunningSum<kPer> running;
@@ -95,12 +58,12 @@ __global__ void attend(Tensor q, Tensor k, Tensor v, Tensor out, float* lse, Key
   }
   const int64_t p = keys.position(t);
   constexpr int kBatch = kPer == 4 ? 4 : 1;  // keys whose loads are on their way together
-  for (int64_t j = rule.first_seen(p) + turn; j <= p; j += kBatch * Keys::kWarps) {
+  for (int64_t j = rule.first_seen(p) + turn; j <= p; j += kBatch * kWarps) {
     WarpRow<kPer> value[kBatch];
     float product[kBatch];
 #pragma unroll
     for (int b = 0; b < kBatch; ++b) {
-      const int64_t at = j + b * Keys::kWarps;
+      const int64_t at = j + b * kWarps;
       const int64_t row = keys.row(t, at <= p ? at : j) * h.kv_heads + kv;
       const auto key = WarpRow<kPer>::load_from(k, row * h.head_dim, h.head_dim);
       value[b] = WarpRow<kPer>::load_from(v, row * h.v_head_dim, h.v_head_dim);
@@ -108,13 +71,13 @@ __global__ void attend(Tensor q, Tensor k, Tensor v, Tensor out, float* lse, Key
     }
 #pragma unroll
     for (int b = 0; b < kBatch; ++b) {
-      const int64_t at = j + b * Keys::kWarps;
+      const int64_t at = j + b * kWarps;
       float slope;
       const float score = rule.score(warp_sum(product[b]), head, at, &slope);
       if (at <= p) running.add(score, value[b]);
     }
   }
-  if constexpr (Keys::kWarps > 1) join_warps<kPer, Keys::kWarps>(running);
+  if constexpr (Keys::kShared) join_warps<kPer, kWarps>(running);
   if (turn != 0) return;
   running.sum.multiply(1 / running.total);
   running.sum.store_to(out, item * h.v_head_dim, h.v_head_dim);
@@ -124,11 +87,11 @@ __global__ void attend(Tensor q, Tensor k, Tensor v, Tensor out, float* lse, Key
 template <typename Keys>
 void launch_attend(const KernelCall& call, const Keys& keys, const Heads& h, size_t plain, float* lse) {
   const int64_t items = call.inputs[0].type.shape[0] * h.heads;
-  constexpr bool kShared = Keys::kWarps > 1;
-  const unsigned blocks = kShared ? static_cast<unsigned>(items) : blocks_for(items, kWarpsPerBlock);
-  const unsigned threads = (kShared ? Keys::kWarps : kWarpsPerBlock) * kWarp;
+  const unsigned blocks = Keys::kShared ? static_cast<unsigned>(items) : blocks_for(items, kWarpsPerBlock);
   with_row_width(std::max(h.head_dim, h.v_head_dim), [&](auto per) {
-    launch(call, attend<decltype(per)::value, Keys>, blocks, threads, 0, input(call, 0), input(call, 1),
+    constexpr int kPer = decltype(per)::value;
+    constexpr unsigned kThreadsOfBlock = (Keys::kShared ? kWarpsOfQuery<kPer, Keys> : kWarpsPerBlock) * kWarp;
+    launch(call, attend<kPer, Keys>, blocks, kThreadsOfBlock, 0, input(call, 0), input(call, 1),
            input(call, 2), output(call, 0), lse, keys, score_rule(call, plain), h, items);
   });
 }

@@ -7,32 +7,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "backend/cuda/cublaslt.h"
 #include "backend/cuda/cuda_facts.h"
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/cuda_launches.h"
+#include "backend/cuda/cuda_status.h"
+#include "backend/cuda/gpu_memory.h"
 #include "backend/cuda/kernel_list.h"
 #include "base/check.h"
+#include "base/threads.h"
 
 namespace tenon {
 namespace {
-
-using cuda::runtime_error;
-
-#define RETURN_IF_CUDA_ERROR(call, what, subject)                                 \
-  do {                                                                            \
-    if (const cudaError_t tenon_status_ = (call); tenon_status_ != cudaSuccess) { \
-      return runtime_error(tenon_status_, what, subject);                         \
-    }                                                                             \
-  } while (false)
-
-std::string call_text(const KernelDef& kernel, const KernelCall& call) {
-  std::string types;
-  for (const TensorView& view : call.inputs) types += (types.empty() ? "" : ", ") + view.type.text();
-  return fmt::format("{}: kernel {}({})", call.step.empty() ? kernel.op : call.step, kernel.name, types);
-}
 
 class CudaBuffer : public DeviceBuffer {
  public:
@@ -42,116 +31,21 @@ class CudaBuffer : public DeviceBuffer {
   CudaBuffer& operator=(const CudaBuffer&) = delete;
 };
 
-// The calls of a program, and with graphs the graph that they were captured into.
-class CudaLaunches : public Launches {
- public:
-  CudaLaunches(std::span<const KernelDef* const> kernels, std::span<KernelCall> calls, cudaStream_t stream,
-               bool graphs, std::string device)
-      : kernels_(kernels), calls_(calls), stream_(stream), graphs_(graphs), device_(std::move(device)) {}
-  ~CudaLaunches() override {
-    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
-    for (cudaEvent_t event : events_) cudaEventDestroy(event);
-  }
-  CudaLaunches(const CudaLaunches&) = delete;
-  CudaLaunches& operator=(const CudaLaunches&) = delete;
-
-  Status prepare() {
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      calls_[i].stream = stream_;
-      if (kernels_[i]->prepare == nullptr) continue;
-      Result<std::unique_ptr<KernelState>> state = kernels_[i]->prepare(calls_[i]);
-      if (!state.ok()) return std::move(state).error().within(call_text(*kernels_[i], calls_[i]));
-      calls_[i].state = state->get();
-      states_.push_back(std::move(state).value());
-    }
-    return graphs_ && !calls_.empty() ? capture() : Status();
-  }
-
-  Status run(std::span<double> timings_seconds) override {
-    CHECK(timings_seconds.empty() || timings_seconds.size() == calls_.size());
-    if (!timings_seconds.empty()) return run_timed(timings_seconds);
-    if (graph_ != nullptr) {
-      RETURN_IF_CUDA_ERROR(cudaGraphLaunch(graph_, stream_), "a program's graph does not start", device_);
-      RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_),
-                           "a kernel of a program failed (--graphs off names it)", device_);
-      return {};
-    }
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      RETURN_IF_ERROR(launch(i));
-      RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_), "it failed", call_text(*kernels_[i], calls_[i]));
-    }
-    return {};
-  }
-
- private:
-  Status launch(size_t i) {
-    kernels_[i]->run(calls_[i]);
-    if (const char* refused = cuda::take_launch_failure()) {
-      return device_error(fmt::format("cuBLASLt refused it: {}", refused),
-                          call_text(*kernels_[i], calls_[i]));
-    }
-    RETURN_IF_CUDA_ERROR(cudaPeekAtLastError(), "it does not start", call_text(*kernels_[i], calls_[i]));
-    return {};
-  }
-
-  Status capture() {
-    RETURN_IF_CUDA_ERROR(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
-                         "capturing a graph", device_);
-    Status launched;
-    for (size_t i = 0; launched.ok() && i < calls_.size(); ++i) launched = launch(i);
-    cudaGraph_t graph = nullptr;
-    const cudaError_t ended = cudaStreamEndCapture(stream_, &graph);
-    if (launched.ok() && ended == cudaSuccess) {
-      const cudaError_t made = cudaGraphInstantiate(&graph_, graph, 0);
-      if (made != cudaSuccess) launched = runtime_error(made, "making a graph", device_);
-    } else if (launched.ok()) {
-      launched = runtime_error(ended, "capturing a graph", device_);
-    }
-    if (graph != nullptr) cudaGraphDestroy(graph);
-    return launched;
-  }
-
-  Status run_timed(std::span<double> timings_seconds) {
-    while (events_.size() <= calls_.size()) {
-      cudaEvent_t event = nullptr;
-      RETURN_IF_CUDA_ERROR(cudaEventCreate(&event), "making an event", device_);
-      events_.push_back(event);
-    }
-    cudaEventRecord(events_[0], stream_);
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      RETURN_IF_ERROR(launch(i));
-      cudaEventRecord(events_[i + 1], stream_);
-    }
-    RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_),
-                         "a kernel of a program failed (--graphs off names it)", device_);
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      float milliseconds = 0;
-      cudaEventElapsedTime(&milliseconds, events_[i], events_[i + 1]);
-      timings_seconds[i] = static_cast<double>(milliseconds) * 1e-3;
-    }
-    return {};
-  }
-
-  std::span<const KernelDef* const> kernels_;
-  std::span<KernelCall> calls_;
-  cudaStream_t stream_;
-  bool graphs_;
-  std::string device_;
-  std::vector<std::unique_ptr<KernelState>> states_;
-  std::vector<cudaEvent_t> events_;
-  cudaGraphExec_t graph_ = nullptr;
-};
-
 constexpr int64_t kStagingBytes = 32 << 20;  // of each of two pinned buffers
+constexpr int kMostCopyThreads = 8;
+constexpr size_t kBytesForThreads = 1 << 20;  // from here on a copy is shared
+constexpr int64_t kCodeBytes = 256 << 20;  // left for kernels, which are loaded when first used, and graphs
 
 class CudaDevice : public Device {
  public:
-  CudaDevice(DeviceFacts facts, bool graphs) : facts_(std::move(facts)), graphs_(graphs) {}
+  CudaDevice(DeviceFacts facts, const CudaOptions& options, cuda::GpuMemory before)
+      : facts_(std::move(facts)), graphs_(options.graphs), index_(options.index), gpu_bytes_before_(before) {}
   ~CudaDevice() override {
     for (int i = 0; i < 2; ++i) {
       if (staged_[i] != nullptr) cudaEventDestroy(staged_[i]);
       if (staging_[i] != nullptr) cudaFreeHost(staging_[i]);
     }
+    if (mark_ != nullptr) cudaFreeHost(mark_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
   CudaDevice(const CudaDevice&) = delete;
@@ -165,12 +59,19 @@ class CudaDevice : public Device {
       RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&staged_[i], cudaEventDisableTiming), "making an event",
                            facts_.name);
     }
-    return {};
+    RETURN_IF_CUDA_ERROR(cudaHostAlloc(&mark_, sizeof(int32_t), cudaHostAllocMapped), "pinning host memory",
+                         facts_.name);
+    return measure_context();
   }
 
   const DeviceFacts& facts() const override { return facts_; }
   std::span<const KernelDef> kernels() const override { return cuda::all_kernels(); }
   bool reads_host_memory() const override { return false; }
+
+  DeviceMemoryUse memory_use() const override {
+    const int64_t since = free_at_start_ - cuda::free_bytes();
+    return {context_bytes_, context_bytes_ + since};
+  }
 
   Result<std::unique_ptr<DeviceBuffer>> allocate(int64_t bytes) override {
     CHECK(bytes >= 0);
@@ -188,12 +89,13 @@ class CudaDevice : public Device {
     return std::unique_ptr<DeviceBuffer>(std::move(buffer));
   }
 
-  // Through two pinned buffers by turns: one is filled while the other travels.
+  // Through two pinned buffers by turns: one is filled, by several threads since one does not keep the bus
+  // busy, while the other travels.
   Status upload(std::byte* to_device, std::span<const std::byte> from_host) override {
     for (int turn = 0; !from_host.empty(); turn = 1 - turn) {
       const size_t bytes = std::min<size_t>(from_host.size(), kStagingBytes);
       RETURN_IF_CUDA_ERROR(cudaEventSynchronize(staged_[turn]), "copying to the device", facts_.name);
-      std::memcpy(staging_[turn], from_host.data(), bytes);
+      copy_by_threads(staging_[turn], from_host.first(bytes));
       RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to_device, staging_[turn], bytes, cudaMemcpyHostToDevice, stream_),
                            "copying to the device", facts_.name);
       RETURN_IF_CUDA_ERROR(cudaEventRecord(staged_[turn], stream_), "copying to the device", facts_.name);
@@ -215,15 +117,42 @@ class CudaDevice : public Device {
   Result<std::unique_ptr<Launches>> prepare(std::span<const KernelDef* const> kernels,
                                             std::span<KernelCall> calls) override {
     CHECK(kernels.size() == calls.size());
-    auto launches = std::make_unique<CudaLaunches>(kernels, calls, stream_, graphs_, facts_.name);
+    auto launches = std::make_unique<cuda::CudaLaunches>(kernels, calls, stream_, graphs_,
+                                                         static_cast<volatile int32_t*>(mark_), facts_.name);
     RETURN_IF_ERROR(launches->prepare());
     return std::unique_ptr<Launches>(std::move(launches));
   }
 
  private:
+  void copy_by_threads(void* to, std::span<const std::byte> from) {
+    if (from.size() < kBytesForThreads) {
+      std::memcpy(to, from.data(), from.size());
+      return;
+    }
+    if (!copiers_) copiers_.emplace(std::min(kMostCopyThreads, available_threads()));
+    copiers_->parallel_for(static_cast<int64_t>(from.size()), kArenaAlignment, [&](Range range) {
+      std::memcpy(static_cast<std::byte*>(to) + range.begin, from.data() + range.begin,
+                  static_cast<size_t>(range.size()));
+    });
+  }
+
+  // The context, with streams, pinned buffers and libraries in place, is what the GPU holds more than before
+  // it was opened; what is left is what can be planned for.
+  Status measure_context() {
+    free_at_start_ = cuda::free_bytes();
+    context_bytes_ = gpu_bytes_before_.used_since(index_);
+    facts_.memory_bytes = std::max<int64_t>(0, free_at_start_ - kCodeBytes);
+    return {};
+  }
+
   DeviceFacts facts_;
   bool graphs_;
+  int index_;
+  cuda::GpuMemory gpu_bytes_before_;
+  int64_t free_at_start_ = 0, context_bytes_ = 0;
+  void* mark_ = nullptr;  // how far a graph has come
   cudaStream_t stream_ = nullptr;
+  std::optional<ThreadPool> copiers_;  // once something large is loaded
   void* staging_[2] = {};
   cudaEvent_t staged_[2] = {};
 };
@@ -231,9 +160,10 @@ class CudaDevice : public Device {
 }  // namespace
 
 Result<std::unique_ptr<Device>> open_cuda_device(const CudaOptions& options) {
+  const cuda::GpuMemory before = cuda::GpuMemory::now(options.index);
   ASSIGN_OR_RETURN(DeviceFacts facts, cuda::open_and_describe(options.index));
   RETURN_IF_ERROR(cuda::load_cublaslt());
-  auto device = std::make_unique<CudaDevice>(std::move(facts), options.graphs);
+  auto device = std::make_unique<CudaDevice>(std::move(facts), options, before);
   RETURN_IF_ERROR(device->start());
   return std::unique_ptr<Device>(std::move(device));
 }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "backend/cuda/device_errors.h"
+
 namespace tenon::cuda {
 namespace {
 
@@ -18,16 +20,7 @@ Error no_device(cudaError_t status) {
   int driver = 0, runtime = 0;
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
-  if (driver == 0) {
-    return bad_argument("no CUDA driver is loaded here", "--device cuda",
-                        "Run on a machine with an NVIDIA GPU.");
-  }
-  if (driver < runtime / 1000 * 1000) {
-    return bad_argument(fmt::format("the driver serves CUDA up to {}.{}, this program needs {}.0",
-                                    driver / 1000, driver % 1000 / 10, runtime / 1000),
-                        "--device cuda", "Update the NVIDIA driver.");
-  }
-  return bad_argument(cudaGetErrorString(status), "--device cuda", "Is a GPU visible (nvidia-smi)?");
+  return no_device_error(driver, runtime, cudaGetErrorString(status));
 }
 
 }  // namespace
@@ -41,9 +34,7 @@ Result<DeviceFacts> open_and_describe(int index) {
   int count = 0;
   const cudaError_t counted = cudaGetDeviceCount(&count);
   if (counted != cudaSuccess) return no_device(counted);
-  if (index < 0 || index >= count) {
-    return bad_argument(fmt::format("there is no device {}: {} visible", index, count), "--device");
-  }
+  if (index < 0 || index >= count) return no_such_device_error(index, count);
   cudaDeviceProp properties{};
   cudaError_t status = cudaSetDevice(index);
   if (status == cudaSuccess) status = cudaGetDeviceProperties(&properties, index);
@@ -51,10 +42,7 @@ Result<DeviceFacts> open_and_describe(int index) {
   if (status != cudaSuccess)
     return runtime_error(status, "it does not start", fmt::format("CUDA device {}", index));
   const std::string architecture = fmt::format("sm_{}{}", properties.major, properties.minor);
-  if (check_kernel_image() != cudaSuccess) {
-    return bad_argument(fmt::format("this build has no code for {}", architecture), properties.name,
-                        "Build with its architecture in CMAKE_CUDA_ARCHITECTURES.");
-  }
+  if (check_kernel_image() != cudaSuccess) return no_code_error(architecture, properties.name);
   size_t free_bytes = 0, total_bytes = 0;
   int clock_khz = 0, memory_khz = 0, bus_bits = 0;
   cudaMemGetInfo(&free_bytes, &total_bytes);

@@ -1,16 +1,69 @@
 // The device of the emulated build: host memory, kernels run by backend/cuda/emulator.h.
 #ifdef TENON_CUDA_EMULATED
 
+#include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/cuda/cuda_device.h"
+#include "backend/cuda/device_errors.h"
 #include "backend/cuda/kernel_list.h"
+#include "backend/cuda/kernel_resources.h"
 
 namespace tenon {
 namespace {
+
+constexpr int kRuntime = 13000;  // CUDA's version, as a real build has it
+constexpr int64_t kContextBytes = int64_t{256} << 20;
+constexpr int64_t kMemoryBytes = int64_t{4} << 30;
+constexpr const char* kLost = "the device was lost (emulated)";
+
+// A fault to be had on demand, so that tests see what a failing GPU does. TENON_EMULATED_FAULT is
+// "no-driver", "old-driver" or "architecture", which show when the device is opened, or "KERNEL:N": the N-th
+// launch of that kernel fails, and from then on everything does. `graphs` as in CudaOptions.
+struct Fault {
+  std::string kernel;
+  int64_t launches_left = 0;
+  bool graphs = false;
+  bool lost = false;
+
+  bool strikes(const KernelDef& launched) {
+    if (kernel.empty() || launched.name != kernel || --launches_left > 0) return false;
+    kernel.clear();
+    lost = true;
+    return true;
+  }
+  Status device_status() const { return lost ? device_error(kLost, "emulated GPU") : Status(); }
+};
+
+std::string_view demanded_fault() {
+  const char* text = std::getenv("TENON_EMULATED_FAULT");
+  return text == nullptr ? std::string_view() : std::string_view(text);
+}
+
+Status fault_when_opened() {
+  const std::string_view fault = demanded_fault();
+  if (fault == "no-driver") return cuda::no_device_error(0, kRuntime, "");
+  if (fault == "old-driver") return cuda::no_device_error(12040, kRuntime, "");
+  if (fault == "architecture") return cuda::no_code_error("sm_60", "emulated GPU");
+  return {};
+}
+
+Fault fault_of_kernel(bool graphs) {
+  Fault fault;
+  fault.graphs = graphs;
+  const std::string_view text = demanded_fault();
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return fault;
+  fault.kernel = text.substr(0, colon);
+  std::from_chars(text.data() + colon + 1, text.data() + text.size(), fault.launches_left);
+  return fault;
+}
 
 class HostBuffer : public DeviceBuffer {
  public:
@@ -25,8 +78,8 @@ class HostBuffer : public DeviceBuffer {
 
 class EmulatedLaunches : public Launches {
  public:
-  EmulatedLaunches(std::span<const KernelDef* const> kernels, std::span<KernelCall> calls)
-      : kernels_(kernels), calls_(calls) {}
+  EmulatedLaunches(std::span<const KernelDef* const> kernels, std::span<KernelCall> calls, Fault& fault)
+      : kernels_(kernels), calls_(calls), fault_(fault) {}
 
   Status prepare() {
     for (size_t i = 0; i < calls_.size(); ++i) {
@@ -39,8 +92,10 @@ class EmulatedLaunches : public Launches {
   }
   Status run(std::span<double> timings_seconds) override {
     using Clock = std::chrono::steady_clock;
+    RETURN_IF_ERROR(fault_.device_status());
     for (size_t i = 0; i < calls_.size(); ++i) {
       const Clock::time_point start = Clock::now();
+      if (fault_.strikes(*kernels_[i])) return failure(i);
       kernels_[i]->run(calls_[i]);
       if (timings_seconds.empty()) continue;
       timings_seconds[i] = std::chrono::duration<double>(Clock::now() - start).count();
@@ -49,50 +104,68 @@ class EmulatedLaunches : public Launches {
   }
 
  private:
+  Error failure(size_t i) const {
+    if (!fault_.graphs) return cuda::failed_launch_error(kLost, *kernels_[i], calls_[i]);
+    return cuda::failed_graph_error(kLost, kernels_, calls_, i);
+  }
+
   std::span<const KernelDef* const> kernels_;
   std::span<KernelCall> calls_;
+  Fault& fault_;
   std::vector<std::unique_ptr<KernelState>> states_;
 };
 
 class EmulatedDevice : public Device {
  public:
-  EmulatedDevice() {
+  explicit EmulatedDevice(bool graphs) : fault_(fault_of_kernel(graphs)) {
     facts_.kind = DeviceKind::cuda;
     facts_.name = "emulated GPU";
-    facts_.features = {"sm_80", "bf16"};
-    facts_.memory_bytes = int64_t{4} << 30;
+    facts_.features = {"sm_90", "bf16"};
+    facts_.memory_bytes = kMemoryBytes;
   }
 
   const DeviceFacts& facts() const override { return facts_; }
   std::span<const KernelDef> kernels() const override { return cuda::all_kernels(); }
   bool reads_host_memory() const override { return false; }
+  DeviceMemoryUse memory_use() const override { return {kContextBytes, kContextBytes + allocated_bytes_}; }
   Result<std::unique_ptr<DeviceBuffer>> allocate(int64_t bytes) override {
+    RETURN_IF_ERROR(fault_.device_status());
+    allocated_bytes_ += bytes;
     return std::unique_ptr<DeviceBuffer>(std::make_unique<HostBuffer>(bytes));
   }
   Status upload(std::byte* to_device, std::span<const std::byte> from_host) override {
+    RETURN_IF_ERROR(fault_.device_status());
     if (!from_host.empty()) std::memcpy(to_device, from_host.data(), from_host.size());
     return {};
   }
   Status download(std::span<std::byte> to_host, const std::byte* from_device) override {
+    RETURN_IF_ERROR(fault_.device_status());
     if (!to_host.empty()) std::memcpy(to_host.data(), from_device, to_host.size());
     return {};
   }
   Result<std::unique_ptr<Launches>> prepare(std::span<const KernelDef* const> kernels,
                                             std::span<KernelCall> calls) override {
-    auto launches = std::make_unique<EmulatedLaunches>(kernels, calls);
+    auto launches = std::make_unique<EmulatedLaunches>(kernels, calls, fault_);
     RETURN_IF_ERROR(launches->prepare());
     return std::unique_ptr<Launches>(std::move(launches));
   }
 
  private:
   DeviceFacts facts_;
+  Fault fault_;
+  int64_t allocated_bytes_ = 0;  // by now, given back or not
 };
 
 }  // namespace
 
+std::span<const cuda::KernelResources> cuda::kernel_resources() {
+  return {};
+}
+
 Result<std::unique_ptr<Device>> open_cuda_device(const CudaOptions& options) {
-  if (options.index != 0) return bad_argument("the emulated build has one device", "--device");
-  return std::unique_ptr<Device>(std::make_unique<EmulatedDevice>());
+  RETURN_IF_ERROR(fault_when_opened());
+  if (options.index != 0) return cuda::no_such_device_error(options.index, 1);
+  return std::unique_ptr<Device>(std::make_unique<EmulatedDevice>(options.graphs));
 }
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 #include "backend/cuda/emulator.h"
 
 #include <ucontext.h>
+#include <csetjmp>
 
 #include <memory>
 #include <vector>
@@ -23,8 +24,12 @@ constexpr int kLanes = 32;
 
 enum class Wait : uint8_t { none, block, warp, done };
 
+// A context starts on its own stack once, and from then on runs one thread after the other: jumping to and
+// fro asks nothing of the kernel, which swapping contexts does each time.
 struct Fiber {
   ucontext_t context;
+  jmp_buf place;
+  bool begun = false;
   std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
   dim3 index;
   Wait wait = Wait::none;
@@ -36,7 +41,7 @@ struct Warp {
 };
 
 struct Machine {
-  ucontext_t scheduler;
+  jmp_buf scheduler;
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<std::unique_ptr<Warp>> warps;
   alignas(64) std::byte shared[kSharedBytes];
@@ -50,23 +55,44 @@ Machine& machine() {
   return *instance;
 }
 
+void leave(Machine& m, Fiber& fiber) {
+  if (_setjmp(fiber.place) == 0) _longjmp(m.scheduler, 1);
+}
+
 void enter() {
   Machine& m = machine();
-  (*m.body)();
-  m.fibers[m.current]->wait = Wait::done;
+  for (;;) {
+    (*m.body)();
+    Fiber& fiber = *m.fibers[m.current];
+    fiber.wait = Wait::done;
+    leave(m, fiber);
+  }
 }
 
 void yield(Wait wait) {
   Machine& m = machine();
   Fiber& fiber = *m.fibers[m.current];
   fiber.wait = wait;
-  swapcontext(&fiber.context, &m.scheduler);
+  leave(m, fiber);
+}
+
+void begin(Fiber& fiber) {
+  fiber.begun = true;
+  getcontext(&fiber.context);
+  fiber.context.uc_stack.ss_sp = fiber.stack.get();
+  fiber.context.uc_stack.ss_size = kStackBytes;
+  fiber.context.uc_link = nullptr;
+  makecontext(&fiber.context, enter, 0);
+  setcontext(&fiber.context);
 }
 
 void resume(Machine& m, size_t index) {
   m.current = index;
-  thread_index = m.fibers[index]->index;
-  swapcontext(&m.scheduler, &m.fibers[index]->context);
+  Fiber& fiber = *m.fibers[index];
+  thread_index = fiber.index;
+  if (_setjmp(m.scheduler) != 0) return;
+  if (fiber.begun) _longjmp(fiber.place, 1);
+  begin(fiber);
 }
 
 // Whether all of [begin, end) that still run wait for `wait`; then they go on.
@@ -92,11 +118,6 @@ void start(Machine& m) {
                    thread / (block_extent.x * block_extent.y)};
     fiber.wait = Wait::none;
     fiber.exchanges = 0;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = &m.scheduler;
-    makecontext(&fiber.context, enter, 0);
   }
 }
 

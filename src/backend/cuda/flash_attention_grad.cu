@@ -2,78 +2,11 @@
 // dq, one holds 64 keys and goes over the queries that see them, and over the heads that share them, for dk
 // and dv. Both compute the weights again from lse (Dao et al. 2022, algorithm 4). Weights and score gradients
 // are rounded to bf16 before they multiply.
-#include "backend/cuda/flash.h"
+#include "backend/cuda/flash_gradients.h"
 #include "backend/cuda/kernel_list.h"
 
 namespace tenon::cuda {
 namespace {
-
-struct Backward {
-  Tensor q, k, v, out, dout, dq, dk, dv;
-  const int32_t* sequence_begin;
-  const float* lse;
-  float* delta;  // [tokens, heads]: dout · out, workspace
-  ScoreRule rule;
-  int heads, kv_heads, dim, tokens;
-};
-
-// A warp a row of a head.
-__global__ void output_products(Backward b, int64_t items) {
-  const int64_t item = thread_in_grid() / kWarp;
-  if (item >= items) return;
-  const int64_t at = item * b.dim;
-  float total = 0;
-  for (int i = static_cast<int>(threadIdx.x) % kWarp * kVector; i < b.dim; i += kWarp * kVector) {
-    float x[kVector], y[kVector];
-    load_vector(b.dout, at + i, x);
-    load_vector(b.out, at + i, y);
-    for (int e = 0; e < kVector; ++e) total += x[e] * y[e];
-  }
-  total = warp_sum(total);
-  if (threadIdx.x % kWarp == 0) b.delta[item] = total;
-}
-
-// In place: products to weights, and dp to the gradients of the products. `lse2` (in units of log 2) and
-// `delta` give the query of an element.
-template <typename Lse, typename Delta>
-__device__ inline void weights_and_gradients(Block<kFlashRows>& s, Block<kFlashRows>& dp,
-                                             const ScoreRule& rule, Lse lse2, Delta delta) {
-  if (rule.softcap > 0) {
-#pragma unroll
-    for (int n = 0; n < kFlashRows / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float t = tanhf(rule.scale * s.value[n][i] / rule.softcap);
-        s.value[n][i] = exp2f(rule.softcap * kLog2E * t - lse2(n, i));
-        dp.value[n][i] = s.value[n][i] * rule.scale * (1 - t * t) * (dp.value[n][i] - delta(n, i));
-      }
-    }
-    return;
-  }
-  const float factor = rule.scale * kLog2E;
-#pragma unroll
-  for (int n = 0; n < kFlashRows / 8; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      s.value[n][i] = exp2f(s.value[n][i] * factor - lse2(n, i));
-      dp.value[n][i] = s.value[n][i] * rule.scale * (dp.value[n][i] - delta(n, i));
-    }
-  }
-}
-
-// Zeros where a query does not see a key.
-template <typename Seen>
-__device__ inline void hide_unseen(Block<kFlashRows>& s, Block<kFlashRows>& dp, Seen seen) {
-#pragma unroll
-  for (int n = 0; n < kFlashRows / 8; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (seen(n, i)) continue;
-      s.value[n][i] = 0;
-      dp.value[n][i] = 0;
-    }
-  }
-}
 
 template <int kDim>
 __global__ void __launch_bounds__(kFlashThreads) query_gradients(Backward b) {
@@ -144,36 +77,6 @@ __global__ void __launch_bounds__(kFlashThreads) query_gradients(Backward b) {
   store_block(sum, b.dq, q, head, first, place, 1.0f, 1.0f);
 }
 
-// The first token from `from` on that sees nothing before `key`; what tokens see begins in rising order.
-__device__ inline int end_of_queries(const Backward& b, int from, int key) {
-  int low = from, high = b.tokens;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (first_key(b.rule, b.sequence_begin, middle) < key) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
-// What a block of keys needs of each query of a tile.
-struct QueryFacts {
-  float lse2[kFlashRows], delta[kFlashRows];
-  int begin[kFlashRows];
-};
-
-__device__ inline void load_facts(QueryFacts& facts, const Backward& b, int head, int first) {
-  for (int i = static_cast<int>(threadIdx.x); i < kFlashRows; i += kFlashThreads) {
-    const bool exists = first + i < b.tokens;
-    const int64_t at = static_cast<int64_t>(first + i) * b.heads + head;
-    facts.lse2[i] = exists ? b.lse[at] * kLog2E : 0.0f;
-    facts.delta[i] = exists ? b.delta[at] : 0.0f;
-    facts.begin[i] = exists ? first_key(b.rule, b.sequence_begin, first + i) : b.tokens;  // sees nothing
-  }
-}
-
 template <int kDim>
 __global__ void __launch_bounds__(kFlashThreads) key_gradients(Backward b) {
   TENON_DYNAMIC_SHARED(uint16_t, shared);
@@ -241,31 +144,14 @@ __global__ void __launch_bounds__(kFlashThreads) key_gradients(Backward b) {
 }
 
 void run(const KernelCall& call) {
-  const Shape &q = call.inputs[0].type.shape, &v = call.inputs[2].type.shape;
-  const Backward b{.q = input(call, 0),
-                   .k = input(call, 1),
-                   .v = input(call, 2),
-                   .out = input(call, 4),
-                   .dout = input(call, 6),
-                   .dq = output(call, 0),
-                   .dk = output(call, 1),
-                   .dv = output(call, 2),
-                   .sequence_begin = input_as<int32_t>(call, 3),
-                   .lse = input_as<float>(call, 5),
-                   .delta = reinterpret_cast<float*>(call.workspace.data()),
-                   .rule = score_rule(call, 7),
-                   .heads = static_cast<int>(q[1]),
-                   .kv_heads = static_cast<int>(v[1]),
-                   .dim = static_cast<int>(q[2]),
-                   .tokens = static_cast<int>(q[0])};
-  const int64_t items = q[0] * q[1];
-  launch(call, output_products, blocks_for(items, kThreads / kWarp), kThreads, 0, b, items);
-  const unsigned tiles = blocks_for(q[0], kFlashRows);
-  with_tile_columns(q[2], [&](auto columns) {
+  const Backward b = backward_of(call);
+  launch_output_products(call, b);
+  const unsigned tiles = blocks_for(b.tokens, kFlashRows);
+  with_tile_columns(b.dim, [&](auto columns) {
     constexpr int kDim = decltype(columns)::value;
-    launch(call, query_gradients<kDim>, dim3(tiles, static_cast<unsigned>(q[1])), kFlashThreads,
+    launch(call, query_gradients<kDim>, dim3(tiles, static_cast<unsigned>(b.heads)), kFlashThreads,
            6 * Tile<kDim>::kBytes, b);
-    launch(call, key_gradients<kDim>, dim3(tiles, static_cast<unsigned>(v[1])), kFlashThreads,
+    launch(call, key_gradients<kDim>, dim3(tiles, static_cast<unsigned>(b.kv_heads)), kFlashThreads,
            6 * Tile<kDim>::kBytes, b);
   });
 }

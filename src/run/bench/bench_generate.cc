@@ -108,7 +108,7 @@ class Bench {
     session_->write(prefix + kRowsInput, run.rows);
     RETURN_IF_ERROR(session_->run(name));
     session_->output_f32(name, kLogitsOutput);
-    return {};
+    return session_->status();
   }
 
   const BenchModel& model_;
@@ -144,7 +144,9 @@ Result<GenerateBench> bench_generate(const BenchModel& model, Device& device,
   out.decode_weight_bytes = weight_bytes(plan);
   out.arena_bytes = plan.arena_bytes();
   out.external_bytes = plan.external_bytes;
+  const Clock::time_point opening = Clock::now();
   RETURN_IF_ERROR(bench.open(std::move(plan), device));
+  out.load_seconds = seconds_since(opening);
   for (int64_t i = 0; i <= settings.repeat; ++i) {
     Clock::time_point begin = Clock::now();
     RETURN_IF_ERROR(bench.prefill(static_cast<uint64_t>(i)));

@@ -27,6 +27,7 @@ struct GenerateBench {
   int64_t prefill_flops = 0;        // of all prompts
   int64_t decode_flops = 0;         // of all new tokens
   int64_t decode_weight_bytes = 0;  // read by one decoding run whatever the caches hold
+  double load_seconds = 0;  // of opening the session: memory, weights, what is fixed before the first run
   int64_t arena_bytes = 0;
   int64_t external_bytes = 0;
   int64_t peak_resident_bytes = 0;

@@ -52,6 +52,7 @@ Result<double> run_step(Session& session, const MicroBatch& batch, int64_t numbe
   for (float loss : session.output_f32(kTrainStep, kLossOutput)) sum += loss;
   session.write(kHyperInput, optimiser_hyper(kLearningRate, number, adamw));
   RETURN_IF_ERROR(session.run(kOptimiserStep));
+  RETURN_IF_ERROR(session.status());
   return sum / static_cast<double>(batch.trained_tokens);
 }
 
@@ -84,7 +85,9 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
   out.external_bytes = plan.external_bytes;
   ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                    open_bench_session(std::move(plan), model, &adapter, device));
+  int64_t used_before = 0;
   for (int64_t step = 0; step < kUntimedSteps + settings.steps; ++step) {
+    if (step == kUntimedSteps) used_before = device.memory_use().used_bytes;
     const MicroBatch batch = random_batch(settings, model.spec.vocab, static_cast<uint64_t>(step));
     const Clock::time_point begin = Clock::now();
     ASSIGN_OR_RETURN(const double loss, run_step(*session, batch, step + 1, train.adamw));
@@ -96,6 +99,8 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
     }
   }
   out.peak_resident_bytes = process_memory().peak_resident_bytes;
+  out.memory = device.memory_use();
+  out.grown_bytes = out.memory.used_bytes - used_before;
   if (settings.times_kernels) {
     ASSIGN_OR_RETURN(out.kernels, time_kernels(session->executor(), *session->plan().find(kTrainStep), 2));
   }

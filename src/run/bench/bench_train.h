@@ -31,6 +31,8 @@ struct TrainBench {
   int64_t flops = 0;                                      // of a step
   int64_t arena_bytes = 0;                                // as planned
   int64_t external_bytes = 0;
+  DeviceMemoryUse memory;           // after the timed steps
+  int64_t grown_bytes = 0;          // of device memory during them
   int64_t peak_resident_bytes = 0;  // of the process, after the timed steps
   std::vector<KernelTime> kernels;  // of the train step, where asked for
 };

@@ -11,6 +11,7 @@
 #include "io/partial_name.h"
 #include "io/write_file.h"
 #include "run/checkpoint_interval.h"
+#include "run/session.h"
 #include "run/train/run_paths.h"
 
 namespace tenon {
@@ -38,6 +39,7 @@ RecordHeader header_of(const TrainJob& job, std::map<std::string, std::string> d
   header.seed = static_cast<uint64_t>(job.recipe.seed);
   header.recipe = recipe_yaml(job.recipe);
   header.plan_hash = hash_text(plan_hash(plan));
+  header.attention = attention_kernels(plan);
   header.planned_bytes = plan.arena_bytes();
   header.mapped_bytes = plan.external_bytes;
   header.started_unix_seconds = now_unix_seconds();

@@ -151,6 +151,7 @@ Status save_state(const std::string& path, const SavedState& state, Session& ses
   ASSIGN_OR_RETURN(TensorFileWriter writer, create_safetensors(path, specs, metadata));
   for (const StaticValue* value : values)
     RETURN_IF_ERROR(writer.append(value->name, read_value(session, *value)));
+  RETURN_IF_ERROR(session.status());
   return writer.commit();
 }
 

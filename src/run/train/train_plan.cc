@@ -93,8 +93,10 @@ DType resolve_compute(std::string_view compute, const DeviceFacts& facts) {
 
 ProgramSettings recipe_program_settings(const TrainRecipe& recipe, const Model& model,
                                         const DeviceFacts& facts) {
-  return {resolve_compute(recipe.compute, facts), recipe.without,
-          choose_weight_dtypes(model, recipe.weights, facts)};
+  ProgramSettings settings{resolve_compute(recipe.compute, facts), recipe.without,
+                           choose_weight_dtypes(model, recipe.weights, facts)};
+  choose_attention(recipe.attention, settings.without);
+  return settings;
 }
 
 AdapterOptions recipe_adapter_options(const TrainRecipe& recipe) {

@@ -70,7 +70,7 @@ Status TrainStep::run_micro_steps(int64_t micro_steps, double& loss_sum) {
     RETURN_IF_ERROR(timed ? run_timed(kTrainStep) : session_.run(kTrainStep));
     for (const float loss : session_.output_f32(kTrainStep, kLossOutput)) loss_sum += loss;
   }
-  return {};
+  return session_.status();
 }
 
 Status TrainStep::forward_backward(StepReport& report, int64_t micro_steps) {
@@ -91,7 +91,7 @@ Status TrainStep::optimise(StepReport& report) {
   timing_ = nullptr;
   report.gradient_norm = session_.output_f32(kOptimiserStep, kGradientNormOutput)[0];
   report.optimiser_seconds = seconds_since(begin);
-  return {};
+  return session_.status();
 }
 
 void TrainStep::discard(StepReport& report) {

@@ -299,6 +299,7 @@ Result<TrainResult> Trainer::run() {
   result.allocated_bytes = session_.executor().allocated_bytes();
   result.allocations_in_steps = session_.executor().allocations_in_runs();
   result.adapter = trained_adapter();
+  RETURN_IF_ERROR(session_.status());
   return result;
 }
 
@@ -311,7 +312,9 @@ Result<TrainResult> run_training(TrainJob& job, Device& device, const TrainObser
   ASSIGN_OR_RETURN(DataStream stream, DataStream::open(job.data, stream_settings(job, DataPart::train)));
   Trainer trainer(job, *session, stream, observer);
   RETURN_IF_ERROR(trainer.resume());
-  return trainer.run();
+  ASSIGN_OR_RETURN(TrainResult result, trainer.run());
+  result.memory = device.memory_use();
+  return result;
 }
 
 }  // namespace tenon

@@ -85,6 +85,7 @@ struct TrainResult {
   double seconds = 0;
   int64_t planned_bytes = 0;    // arenas by the plan
   int64_t allocated_bytes = 0;  // arenas as allocated
+  DeviceMemoryUse memory;       // of the device at the end; zeros on a CPU
   int64_t allocations_in_steps = 0;
   AdapterSet adapter;  // trained
 };
