@@ -23,47 +23,126 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 enum Input : size_t { kQ, kKeyCache, kValueCache, kPageTable, kStream, kPositions };
 
-// scores[r * kBlockPositions] = q_r · key for kRows rows; each row's sum has one order, whatever kRows is.
-template <int kRows, typename T>
-HWY_INLINE void score_rows(const float* q, int64_t q_stride, const T* key, int64_t dim, float* scores) {
-  VF sums[kRows];
-  for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(DF());
-  int64_t i = 0;
-  for (; i + kStep <= dim; i += kStep) {
-    const VF k = load(key + i);
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(load(q + r * q_stride + i), k, sums[r]);
+constexpr int kPositionsAtATime = 4;
+
+// The sums of four vectors, in order.
+HWY_INLINE void store_sums(const VF* v, float* out) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int i = 0; i < kPositionsAtATime; ++i) out[i] = sum_of(v[i]);
+#else
+  const hn::RepartitionToWide<DF> pairs;
+  const auto halves = [](VF a, VF b) HWY_ATTR {
+    return hn::BitCast(hn::RepartitionToWide<DF>(),
+                       hn::Add(hn::InterleaveLower(DF(), a, b), hn::InterleaveUpper(DF(), a, b)));
+  };
+  const auto a = halves(v[0], v[1]), b = halves(v[2], v[3]);
+  const VF quarters = hn::Add(hn::BitCast(DF(), hn::InterleaveLower(pairs, a, b)),
+                              hn::BitCast(DF(), hn::InterleaveUpper(pairs, a, b)));
+  const hn::Half<DF> dh;
+  const auto upper = hn::Add(hn::LowerHalf(dh, quarters), hn::UpperHalf(dh, quarters));
+  if constexpr (kLanes == 8) {
+    hn::StoreU(upper, dh, out);
+  } else {
+    const hn::Half<decltype(dh)> dq;
+    hn::StoreU(hn::Add(hn::LowerHalf(dq, upper), hn::UpperHalf(dq, upper)), dq, out);
   }
-  if (i < dim) {
-    const VF k = load_part(key + i, static_cast<size_t>(dim - i));
-    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(load(q + r * q_stride + i), k, sums[r]);
-  }
-  for (int r = 0; r < kRows; ++r) scores[r * kBlockPositions] = sum_of(sums[r]);
+#endif
 }
 
-// out_r[0 .. kLanes) = factor_r * out_r + sum over positions of p_r * value, for kRows rows.
+// scores[r * kBlockPositions + i] = q_r · keys[i] for kRows rows and four keys, each in the same order
+// whatever kRows is.
 template <int kRows, typename T>
+HWY_INLINE void score_tile(const float* q, int64_t q_stride, const T* const* keys, int64_t dim,
+                           float* scores) {
+  VF sums[kRows][kPositionsAtATime];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows * kPositionsAtATime; ++i) sums[i / 4][i % 4] = hn::Zero(DF());
+  const auto add = [&](int64_t i, auto load_keys) HWY_ATTR {
+#pragma GCC unroll 4
+    for (int k = 0; k < kPositionsAtATime; ++k) {
+      const VF key = load_keys(keys[k] + i);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) sums[r][k] = hn::MulAdd(load(q + r * q_stride + i), key, sums[r][k]);
+    }
+  };
+  int64_t i = 0;
+  for (; i + kStep <= dim; i += kStep) add(i, [](const T* key) HWY_ATTR { return load(key); });
+  if (const size_t rest = static_cast<size_t>(dim - i); rest > 0) {
+    add(i, [rest](const T* key) HWY_ATTR { return load_part(key, rest); });
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) store_sums(sums[r], scores + r * kBlockPositions);
+}
+
+// The same for all positions of a block; the last ones are filled up with the last.
+template <int kRows, typename T>
+HWY_INLINE void score_rows(const float* q, int64_t q_stride, const T* const* keys, Range block, int64_t dim,
+                           float* scores) {
+  int64_t j = block.begin;
+  for (; j + kPositionsAtATime <= block.end; j += kPositionsAtATime) {
+    score_tile<kRows>(q, q_stride, keys + j, dim, scores + j);
+  }
+  if (j == block.end) return;
+  float last[kRows * kBlockPositions];
+  const T* last_keys[kPositionsAtATime];
+  for (int k = 0; k < kPositionsAtATime; ++k) last_keys[k] = keys[std::min(j + k, block.end - 1)];
+  score_tile<kRows>(q, q_stride, last_keys, dim, last);
+  for (int r = 0; r < kRows; ++r) {
+    std::copy_n(last + r * kBlockPositions, block.end - j, scores + r * kBlockPositions + j);
+  }
+}
+
+// out_r[0 .. kColumns vectors) += sum over positions of p_r * value, for kRows rows; `lanes` of the last
+// vector.
+template <int kRows, int kColumns, typename T>
 HWY_INLINE void add_values(const float* p, const T* const* values, Range block, int64_t column, size_t lanes,
                            float* out, int64_t out_stride) {
-  VF sums[kRows];
+  const auto load_lanes = [lanes](const auto* from) HWY_ATTR {
+    return kColumns > 1 || lanes == kLanes ? load(from) : load_part(from, lanes);
+  };
+  VF sums[kRows][kColumns];
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
-    float* row = out + r * out_stride + column;
-    sums[r] = lanes == kLanes ? load(row) : load_part(row, lanes);
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) sums[r][c] = load_lanes(out + r * out_stride + column + c * kStep);
   }
   for (int64_t j = block.begin; j < block.end; ++j) {
-    const T* value = values[j] + column;
-    const VF v = lanes == kLanes ? load(value) : load_part(value, lanes);
+    VF v[kColumns];
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) v[c] = load_lanes(values[j] + column + c * kStep);
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r)
-      sums[r] = hn::MulAdd(hn::Set(DF(), p[r * kBlockPositions + j]), v, sums[r]);
+    for (int r = 0; r < kRows; ++r) {
+      const VF weight = hn::Set(DF(), p[r * kBlockPositions + j]);
+#pragma GCC unroll 8
+      for (int c = 0; c < kColumns; ++c) sums[r][c] = hn::MulAdd(weight, v[c], sums[r][c]);
+    }
   }
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
     float* row = out + r * out_stride + column;
-    if (lanes == kLanes) {
-      store(sums[r], row);
-    } else {
-      store_part(sums[r], row, lanes);
+#pragma GCC unroll 8
+    for (int c = 0; c < kColumns; ++c) {
+      if (kColumns > 1 || lanes == kLanes) {
+        store(sums[r][c], row + c * kStep);
+      } else {
+        store_part(sums[r][c], row, lanes);
+      }
     }
+  }
+}
+
+// The same for all columns: as many at a time as leave enough chains of sums to hide their latency.
+template <int kRows, typename T>
+HWY_INLINE void add_all_values(const float* p, const T* const* values, Range block, int64_t columns,
+                               float* out, int64_t out_stride) {
+  constexpr int kColumns = kRows == 1 ? 8 : kRows == 2 ? 4 : 2;
+  int64_t column = 0;
+  for (; column + kColumns * kStep <= columns; column += kColumns * kStep) {
+    add_values<kRows, kColumns>(p, values, block, column, kLanes, out, out_stride);
+  }
+  for (; column < columns; column += kStep) {
+    const size_t lanes = static_cast<size_t>(std::min(kStep, columns - column));
+    add_values<kRows, 1>(p, values, block, column, lanes, out, out_stride);
   }
 }
 
@@ -72,7 +151,9 @@ template <typename F>
 HWY_INLINE void each_row_group(int64_t rows, F f) {
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4) f(std::integral_constant<int, 4>(), r);
-  for (; r < rows; ++r) f(std::integral_constant<int, 1>(), r);
+  if (rows - r == 3) f(std::integral_constant<int, 3>(), r);
+  if (rows - r == 2) f(std::integral_constant<int, 2>(), r);
+  if (rows - r == 1) f(std::integral_constant<int, 1>(), r);
 }
 
 // A partial result of a row: largest score, sum of exponentials, then the weighted values.
@@ -221,22 +302,17 @@ class PagedCall {
     find_rows(set, base, block, keys, values);
     const int64_t stride = sizes_.padded_dim(), floats = sizes_.partial_floats();
     each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
-      for (int64_t j = block.begin; j < block.end; ++j) {
-        score_rows<rows()>(s.queries + r * stride, stride, keys[j], a_.head_dim,
-                           s.scores + r * kBlockPositions + j);
-      }
+      score_rows<rows()>(s.queries + r * stride, stride, keys, block, a_.head_dim,
+                         s.scores + r * kBlockPositions);
     });
     for (int64_t r = 0; r < set.rows(); ++r) {
       update_partial(a_, s.scores + r * kBlockPositions, std::max<int64_t>(s.begins[r] - base, 0),
                      std::min(s.ends[r] - base, kBlockPositions), s.partials + r * floats);
     }
-    for (int64_t column = 0; column < a_.v_head_dim; column += kStep) {
-      const size_t lanes = static_cast<size_t>(std::min(kStep, a_.v_head_dim - column));
-      each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
-        add_values<rows()>(s.scores + r * kBlockPositions, values, block, column, lanes,
-                           s.partials + r * floats + 2, floats);
-      });
-    }
+    each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
+      add_all_values<rows()>(s.scores + r * kBlockPositions, values, block, a_.v_head_dim,
+                             s.partials + r * floats + 2, floats);
+    });
   }
 
   const KernelCall& call_;
@@ -282,26 +358,31 @@ void attend_tokens(const KernelCall& call, const PagedSizes& sizes, int thread, 
   }
 }
 
-// Single chunks of single tokens; their partials go to the shared part of the workspace.
+// Single chunks of single tokens, those of one chunk one after the other, so that threads get equal shares;
+// their partials go to the shared part of the workspace.
 template <typename T>
 void attend_chunks(const KernelCall& call, const PagedSizes& sizes, int thread, const PagedScratch& s) {
   const AttentionSizes& a = sizes.attention;
   const PagedCall<T> paged(call, sizes);
   float* shared = reinterpret_cast<float*>(call.workspace.data());
-  const int64_t floats = sizes.partial_floats(), chunks = sizes.chunks();
-  const int64_t per_token = a.kv_heads * a.subgroups() * chunks;
-  for (int64_t unit = thread; unit < a.tokens * per_token; unit += call.threads->size()) {
-    const int64_t t = unit / per_token, chunk = unit % chunks;
+  const int64_t floats = sizes.partial_floats(), chunks = sizes.chunks(), groups = a.kv_heads * a.subgroups();
+  int64_t unit = 0;
+  for (int64_t t = 0; t < a.tokens; ++t) {
     const int64_t stream = input_as<int32_t>(call, kStream)[t];
     if (stream < 0) continue;
-    const int64_t kv_head = unit % per_token / chunks / a.subgroups();
-    const int64_t head = unit / chunks % a.subgroups() * kMostGroup;
-    const RowSet set = paged.load_rows(
-        {t, 1, kv_head, kv_head * a.group() + head, std::min(kMostGroup, a.group() - head), stream, 0, 0}, s);
-    paged.attend_chunk(set, chunk, s);
-    for (int64_t r = 0; r < set.rows(); ++r) {
-      float* place = shared + ((t * a.heads + set.head + r) * chunks + chunk) * floats;
-      std::copy_n(s.partials + r * floats, floats, place);
+    const int64_t units = groups * sizes.chunks_of(input_as<int32_t>(call, kPositions)[t]);
+    for (int64_t i = 0; i < units; ++i, ++unit) {
+      if (unit % call.threads->size() != thread) continue;
+      const int64_t chunk = i / groups, kv_head = i % groups / a.subgroups();
+      const int64_t head = i % a.subgroups() * kMostGroup;
+      const RowSet set = paged.load_rows(
+          {t, 1, kv_head, kv_head * a.group() + head, std::min(kMostGroup, a.group() - head), stream, 0, 0},
+          s);
+      paged.attend_chunk(set, chunk, s);
+      for (int64_t r = 0; r < set.rows(); ++r) {
+        float* place = shared + ((t * a.heads + set.head + r) * chunks + chunk) * floats;
+        std::copy_n(s.partials + r * floats, floats, place);
+      }
     }
   }
 }
@@ -316,8 +397,9 @@ void merge_chunks(const KernelCall& call, const PagedSizes& sizes, int thread, c
     const int64_t t = row / a.heads;
     if (input_as<int32_t>(call, kStream)[t] < 0) continue;
     clear_partials(s.totals, 1, floats);
-    for (int64_t c = 0; c < chunks; ++c)
+    for (int64_t c = 0; c < sizes.chunks_of(input_as<int32_t>(call, kPositions)[t]); ++c) {
       merge_partial(shared + (row * chunks + c) * floats, floats, s.totals);
+    }
     paged.write_rows({t, 1, 0, row % a.heads, 1, 0, 0, 0}, s.totals);
   }
 }
