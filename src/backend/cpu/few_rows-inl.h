@@ -15,6 +15,7 @@
 #include "backend/cpu/simd-inl.h"
 #include "base/threads.h"
 #include "device/kernel.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -44,6 +45,15 @@ inline void store_columns(const KernelCall& kernel, int64_t first, int64_t count
     }
     round_row(out.type.dtype, values, count, out.data + *dtype_bytes(out.type.dtype, row * n + first));
   }
+}
+
+// Asks for the weights that come after kBytes of them at `p`: rows are too short for the machine to run
+// ahead.
+template <int64_t kBytes>
+HWY_INLINE void prefetch_ahead(const uint8_t* p) {
+  constexpr int64_t kAhead = 2048, kLine = 64;
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < kBytes; i += kLine) hwy::Prefetch(p + kAhead + i);
 }
 
 // The whole product, columns shared by the threads: multiply(first, count, sums) fills the sums of a block.

@@ -16,6 +16,9 @@
 #include "backend/cpu/few_rows-inl.h"
 #include "backend/cpu/few_rows_blocks.h"
 #include "backend/cpu/simd-inl.h"
+#include "base/checked_math.h"
+#include "base/half.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -163,11 +166,17 @@ HWY_INLINE auto scale_lanes(int64_t index) {
   return hn::IndicesFromVec(DF(), hn::Add(in_vector, hn::Set(d, static_cast<int32_t>(index * kStep / 2))));
 }
 
+// Number `j` of each lane times 16^j, or as it is for the last, whose place is the sign's.
+HWY_INLINE VF number(VU packed, int j) {
+  const hn::RebindToSigned<DF> d32;
+  const VU bits = j == 7 ? hn::ShiftRight<28>(packed) : hn::And(packed, hn::Set(DU(), 15u << (4 * j)));
+  return hn::ConvertTo(DF(), hn::BitCast(d32, bits));
+}
+
 // Adds the first `vectors` vectors of a group, from block `block` of the activations on, to the rows' sums.
 template <int kRows, typename Group>
 HWY_INLINE void add_group(const Group& group, int64_t vectors, const BlockActivations& a, int64_t block,
                           VF* sums) {
-  const hn::RebindToSigned<DF> d32;
   const VF headers = group.headers();
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row) {
@@ -177,15 +186,12 @@ HWY_INLINE void add_group(const Group& group, int64_t vectors, const BlockActiva
   for (int64_t v = 0; v < vectors; ++v) {
     const VU packed = group.numbers(v);
     const float* x = a.values + block * kBlock + v * 8 * kStep;
-    const VF last = hn::ConvertTo(DF(), hn::BitCast(d32, hn::ShiftRight<28>(packed)));
     VF dots[kRows];
 #pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row)
-      dots[row] = hn::Mul(last, load(x + row * a.value_stride + 7 * kStep));
-#pragma GCC unroll 7
-    for (int j = 0; j < 7; ++j) {
-      const auto number = hn::And(packed, hn::Set(DU(), 15u << (4 * j)));
-      const VF value = hn::ConvertTo(DF(), hn::BitCast(d32, number));
+    for (int row = 0; row < kRows; ++row) dots[row] = hn::Zero(DF());
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) {
+      const VF value = number(packed, j);
 #pragma GCC unroll 8
       for (int row = 0; row < kRows; ++row) {
         dots[row] = hn::MulAdd(value, load(x + row * a.value_stride + j * kStep), dots[row]);
@@ -205,6 +211,7 @@ void multiply_nibbles(const uint8_t* weights, const BlockActivations& a, float* 
   for (int row = 0; row < kRows; ++row) sums[row] = hn::Zero(DF());
   int64_t block = 0;
   for (; block + kGroupBlocks <= a.blocks; block += kGroupBlocks) {
+    prefetch_ahead<kGroupBlocks * Format::kBytes>(weights + block * Format::kBytes);
     add_group<kRows>(BlockGroup<Format, true>{weights + block * Format::kBytes, kGroupBlocks}, 2, a, block,
                      sums);
   }

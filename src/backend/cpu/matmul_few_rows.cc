@@ -11,6 +11,7 @@
 #include "backend/cpu/gemm_pack-inl.h"
 #include "backend/cpu/simd-inl.h"
 #include "base/checked_math.h"
+#include "hwy/cache_control.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon {
@@ -29,15 +30,17 @@ struct FewRows {
   bool round_b;
 };
 
-// sums[i * kColumns + j] += a's row i times b[j] over `count` elements, lane by lane.
+// sums[i * kColumns + j] += a's row i times b[j] over `count` elements, lane by lane. Rows are too short for
+// the machine to see where reading goes on: `ahead` elements further on the same place is asked for.
 template <int kRows, int kColumns, typename T>
-HWY_INLINE void add_products(const float* a, int64_t a_stride, const T* const* b, int64_t count, VF* sums) {
+HWY_INLINE void add_products(const float* a, int64_t a_stride, const T* const* b, int64_t count,
+                             int64_t ahead, VF* sums) {
   constexpr int64_t kStep = static_cast<int64_t>(kLanes);
+  constexpr int64_t kLine = std::max<int64_t>(64 / static_cast<int64_t>(sizeof(T)), kStep);
   VF tile[kRows][kColumns], weights[kColumns];
 #pragma GCC unroll 12
   for (int i = 0; i < kRows * kColumns; ++i) tile[i / kColumns][i % kColumns] = sums[i];
-  int64_t p = 0;
-  for (; p + kStep <= count; p += kStep) {
+  const auto add_step = [&](int64_t p) HWY_ATTR {
 #pragma GCC unroll 8
     for (int j = 0; j < kColumns; ++j) weights[j] = load(b[j] + p);
 #pragma GCC unroll 4
@@ -46,7 +49,17 @@ HWY_INLINE void add_products(const float* a, int64_t a_stride, const T* const* b
 #pragma GCC unroll 8
       for (int j = 0; j < kColumns; ++j) tile[i][j] = hn::MulAdd(x, weights[j], tile[i][j]);
     }
+  };
+  int64_t p = 0;
+  for (; p + kLine <= count; p += kLine) {
+    if (ahead > 0) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kColumns; ++j) hwy::Prefetch(b[j] + p + ahead);
+    }
+#pragma GCC unroll 4
+    for (int64_t q = 0; q < kLine; q += kStep) add_step(p + q);
   }
+  for (; p + kStep <= count; p += kStep) add_step(p);
   if (const size_t rest = static_cast<size_t>(count - p); rest > 0) {
     for (int j = 0; j < kColumns; ++j) {
       weights[0] = load_part(b[j] + p, rest);
@@ -59,12 +72,13 @@ HWY_INLINE void add_products(const float* a, int64_t a_stride, const T* const* b
   for (int i = 0; i < kRows * kColumns; ++i) sums[i] = tile[i / kColumns][i % kColumns];
 }
 
-// The same for all rows of a, tile by tile.
+// The same for all rows of a, tile by tile; the first tile asks for the rows of b that come after these.
 template <int kColumns, typename T>
 HWY_INLINE void add_all_rows(const FewRows& call, int64_t begin, const T* const* b, int64_t count, VF* sums) {
   int64_t row = 0;
   const auto add = [&](auto rows) HWY_ATTR {
-    add_products<rows(), kColumns>(call.a + row * call.k + begin, call.k, b, count, sums + row * kColumns);
+    add_products<rows(), kColumns>(call.a + row * call.k + begin, call.k, b, count,
+                                   row == 0 ? kColumns * call.b.stride : 0, sums + row * kColumns);
     row += rows();
   };
   while (row + kTileRows <= call.m) add(std::integral_constant<int, kTileRows>());

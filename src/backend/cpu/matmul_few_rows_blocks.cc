@@ -27,6 +27,7 @@ void multiply_q8_0(const uint8_t* weights, const BlockActivations& a, float* out
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row) sums[row] = hn::Zero(DF());
   for (int64_t block = 0; block < a.blocks; ++block, weights += kBytes) {
+    prefetch_ahead<kBytes>(weights);
     VF dots[kRows];
 #pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) dots[row] = hn::Zero(DF());
