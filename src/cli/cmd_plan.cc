@@ -1,6 +1,7 @@
 // tenon plan: the memory account of a run, without running it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -33,6 +34,13 @@ struct PlanArguments {
   bool json = false;
 };
 
+// Of the sequences whose time is predicted.
+int64_t sequence_tokens(const PlanArguments& a) {
+  const int64_t context = std::max(a.prefill, a.decode);
+  if (context > 0) return context;
+  return a.recipe.max_tokens > 0 ? a.recipe.max_tokens : a.recipe.tokens_per_step;
+}
+
 // `cache`: null where nothing is generated.
 Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int64_t budget,
                   const CacheReport* cache = nullptr) {
@@ -40,7 +48,7 @@ Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int6
   const FitVerdict verdict = fit(needed_bytes(plan), budget);
   std::vector<PredictedTime> times;
   if (a.time && verdict.fits) {
-    ASSIGN_OR_RETURN(times, predict_times(plan, device));
+    ASSIGN_OR_RETURN(times, predict_times(plan, device, sequence_tokens(a)));
   }
   if (a.json) {
     Json out = Json::parse(memory_report_json(report));

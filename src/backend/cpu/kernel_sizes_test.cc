@@ -78,6 +78,9 @@ TEST(KernelSizes, ProductsOfEverySplit) {
            Product{1, 130, 576, false, true, f32, q4_1, f32},  // blocks times few rows
            Product{7, 33, 96, false, true, bf16, q8_0, bf16},
            Product{8, 50, 320, false, true, f32, q4_0, f32},
+           Product{16, 53, 610, false, true, bf16, bf16, f32},  // tiles of few rows and what is left of them
+           Product{1, 53, 30, false, true, f32, f32, f32},
+           Product{15, 20, 520, false, true, bf16, f32, bf16},  // widened and rounded, several chunks
        }) {
     const Shape a = p.trans_a ? Shape{p.k, p.m} : Shape{p.m, p.k};
     const Shape b = p.trans_b ? Shape{p.n, p.k} : Shape{p.k, p.n};
@@ -85,6 +88,33 @@ TEST(KernelSizes, ProductsOfEverySplit) {
     check_everywhere(make_case("matmul", attrs, {normal(p.a, a), normal(p.b, b)}));
     check_everywhere(
         make_case("matmul", attrs, {normal(p.a, a), normal(p.b, b), normal(p.out, Shape{p.m, p.n})}));
+  }
+}
+
+// A token's output does not depend on what else is decoded beside it.
+TEST(KernelSizes, ProductOfARowIsTheSameInAnyBatch) {
+  constexpr int64_t kRows = 16, kColumns = 70, kDepth = 576;
+  ThreadPool single(1), two(2);
+  for (DType weights : {DType::f32, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1}) {
+    const Attrs attrs{{"trans_a", false}, {"trans_b", true}, {"alpha", 1.0}, {"out_dtype", DType::f32}};
+    const CaseInput b = normal(weights, Shape{kColumns, kDepth});
+    const Prepared many =
+        prepare(make_case("matmul", attrs, {normal(DType::f32, Shape{kRows, kDepth}), b}), 5);
+    Prepared one = prepare(make_case("matmul", attrs, {normal(DType::f32, Shape{1, kDepth}), b}), 5);
+    one.inputs[1] = many.inputs[1];
+    for (const KernelDef& kernel : cpu_kernels()) {
+      if (!kernel.name.starts_with("matmul_few_rows") || !kernel.serves(site_of(one), cpu_facts(1))) continue;
+      SCOPED_TRACE(kernel.name);
+      const Bytes all = run_kernel(kernel, many, two, {})[0];
+      for (int64_t row : {0, 7, 15}) {
+        const auto part = [&](const Bytes& bytes, int64_t columns) {
+          const auto begin = bytes.begin() + row * columns * 4;
+          return Bytes(begin, begin + columns * 4);
+        };
+        one.inputs[0] = part(many.inputs[0], kDepth);
+        EXPECT_EQ(run_kernel(kernel, one, single, {})[0], part(all, kColumns));
+      }
+    }
   }
 }
 

@@ -1,88 +1,152 @@
 // matmul of up to kMostFewRows rows by a weight stored row by output (trans_b): decoding. Each row of b is
-// read once, in order, unpacked, and multiplied with all rows of a: bound by memory.
+// read once, in order, and multiplied with all rows of a: bound by memory. An output is the same whatever
+// other rows and columns there are: each lane has one chain of sums, in the order of k.
 #include "backend/cpu/kernel_support.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/matmul_few_rows.cc"
 #include "hwy/foreach_target.h"
 //
-#include "backend/cpu/convert-inl.h"
+#include "backend/cpu/few_rows-inl.h"
 #include "backend/cpu/gemm_pack-inl.h"
 #include "backend/cpu/simd-inl.h"
 #include "base/checked_math.h"
+#include "hwy/cache_control.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
-// a · b over `count` elements, added to `sum` lane by lane; four chains hide the latency of the additions.
-HWY_INLINE VF add_products(const float* a, const float* b, int64_t count, VF sum) {
-  constexpr int64_t kStep = static_cast<int64_t>(kLanes);
-  VF c0 = hn::Zero(DF()), c1 = c0, c2 = c0, c3 = c0;
-  int64_t i = 0;
-  for (; i + 4 * kStep <= count; i += 4 * kStep) {
-    c0 = hn::MulAdd(load(a + i), load(b + i), c0);
-    c1 = hn::MulAdd(load(a + i + kStep), load(b + i + kStep), c1);
-    c2 = hn::MulAdd(load(a + i + 2 * kStep), load(b + i + 2 * kStep), c2);
-    c3 = hn::MulAdd(load(a + i + 3 * kStep), load(b + i + 3 * kStep), c3);
-  }
-  for (; i + kStep <= count; i += kStep) c0 = hn::MulAdd(load(a + i), load(b + i), c0);
-  if (i < count) {
-    const size_t rest = static_cast<size_t>(count - i);
-    c1 = hn::MulAdd(load_part(a + i, rest), load_part(b + i, rest), c1);
-  }
-  return hn::Add(sum, hn::Add(hn::Add(c0, c1), hn::Add(c2, c3)));
-}
+// A tile of sums fills the registers of the target with the fewest: 12 of them, three rows of b, one of a.
+// With a single row of a it takes eight rows of b to hide the latency of the additions.
+constexpr int kTileRows = 4;
+constexpr int kTileColumns = 3;
+constexpr int kColumnsOfOneRow = 8;
 
 struct FewRows {
-  int64_t m, n, k;
+  int64_t m, k;
   const float* a;  // [m, k]
   GemmMatrix b;
   bool round_b;
-  float alpha;
 };
 
-// sums[i] = a's row i · b's row `row`.
-void multiply_row(const FewRows& call, int64_t row, float* sums) {
-  HWY_ALIGN float buffer[kChunk];
-  VF lanes[kMostFewRows];
-  for (int64_t i = 0; i < call.m; ++i) lanes[i] = hn::Zero(DF());
+// sums[i * kColumns + j] += a's row i times b[j] over `count` elements, lane by lane. Rows are too short for
+// the machine to see where reading goes on: `ahead` elements further on the same place is asked for.
+template <int kRows, int kColumns, typename T>
+HWY_INLINE void add_products(const float* a, int64_t a_stride, const T* const* b, int64_t count,
+                             int64_t ahead, VF* sums) {
+  constexpr int64_t kStep = static_cast<int64_t>(kLanes);
+  constexpr int64_t kLine = std::max<int64_t>(64 / static_cast<int64_t>(sizeof(T)), kStep);
+  VF tile[kRows][kColumns], weights[kColumns];
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows * kColumns; ++i) tile[i / kColumns][i % kColumns] = sums[i];
+  const auto add_step = [&](int64_t p) HWY_ATTR {
+#pragma GCC unroll 8
+    for (int j = 0; j < kColumns; ++j) weights[j] = load(b[j] + p);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) {
+      const VF x = load(a + i * a_stride + p);
+#pragma GCC unroll 8
+      for (int j = 0; j < kColumns; ++j) tile[i][j] = hn::MulAdd(x, weights[j], tile[i][j]);
+    }
+  };
+  int64_t p = 0;
+  for (; p + kLine <= count; p += kLine) {
+    if (ahead > 0) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kColumns; ++j) hwy::Prefetch(b[j] + p + ahead);
+    }
+#pragma GCC unroll 4
+    for (int64_t q = 0; q < kLine; q += kStep) add_step(p + q);
+  }
+  for (; p + kStep <= count; p += kStep) add_step(p);
+  if (const size_t rest = static_cast<size_t>(count - p); rest > 0) {
+    for (int j = 0; j < kColumns; ++j) {
+      weights[0] = load_part(b[j] + p, rest);
+      for (int i = 0; i < kRows; ++i) {
+        tile[i][j] = hn::MulAdd(load_part(a + i * a_stride + p, rest), weights[0], tile[i][j]);
+      }
+    }
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows * kColumns; ++i) sums[i] = tile[i / kColumns][i % kColumns];
+}
+
+// The same for all rows of a, tile by tile; the first tile asks for the rows of b that come after these.
+template <int kColumns, typename T>
+HWY_INLINE void add_all_rows(const FewRows& call, int64_t begin, const T* const* b, int64_t count, VF* sums) {
+  int64_t row = 0;
+  const auto add = [&](auto rows) HWY_ATTR {
+    add_products<rows(), kColumns>(call.a + row * call.k + begin, call.k, b, count,
+                                   row == 0 ? kColumns * call.b.stride : 0, sums + row * kColumns);
+    row += rows();
+  };
+  while (row + kTileRows <= call.m) add(std::integral_constant<int, kTileRows>());
+  if (call.m - row == 3) add(std::integral_constant<int, 3>());
+  if (call.m - row == 2) add(std::integral_constant<int, 2>());
+  if (call.m - row == 1) add(std::integral_constant<int, 1>());
+}
+
+template <int kColumns, typename T>
+HWY_INLINE void multiply_stored(const FewRows& call, int64_t column, VF* sums) {
+  const T* rows[kColumns];
+  for (int j = 0; j < kColumns; ++j) {
+    rows[j] = reinterpret_cast<const T*>(matrix_row(call.b, column + j));
+  }
+  add_all_rows<kColumns>(call, 0, rows, call.k, sums);
+}
+
+// b is widened, and rounded, chunk by chunk.
+template <int kColumns>
+void multiply_widened(const FewRows& call, int64_t column, VF* sums) {
+  HWY_ALIGN float buffer[kColumns * kChunk];
+  const float* rows[kColumns];
   for (int64_t p = 0; p < call.k; p += kChunk) {
     const int64_t count = std::min(kChunk, call.k - p);
-    const float* b = row_part(call.b, row, p, count, call.round_b, buffer);
-    for (int64_t i = 0; i < call.m; ++i) lanes[i] = add_products(call.a + i * call.k + p, b, count, lanes[i]);
+    for (int j = 0; j < kColumns; ++j) {
+      rows[j] = row_part(call.b, column + j, p, count, call.round_b, buffer + j * kChunk);
+    }
+    add_all_rows<kColumns>(call, p, rows, count, sums);
   }
-  for (int64_t i = 0; i < call.m; ++i) sums[i] = sum_of(lanes[i]);
+}
+
+// All rows of a by the kColumns rows of b from `column` on, into column `to` of the sums.
+template <int kColumns>
+HWY_INLINE void multiply_columns(const FewRows& call, int64_t column, ColumnSums& out, int64_t to) {
+  VF sums[kMostFewRows * kColumns];
+  for (int64_t i = 0; i < call.m * kColumns; ++i) sums[i] = hn::Zero(DF());
+  if (call.b.dtype == DType::bf16) {
+    multiply_stored<kColumns, bf16>(call, column, sums);
+  } else if (call.b.dtype == DType::f32 && !call.round_b) {
+    multiply_stored<kColumns, float>(call, column, sums);
+  } else {
+    multiply_widened<kColumns>(call, column, sums);
+  }
+  for (int64_t i = 0; i < call.m; ++i) {
+    for (int64_t j = 0; j < kColumns; ++j) out[i][to + j] = sum_of(sums[i * kColumns + j]);
+  }
 }
 
 void multiply_few_rows(const KernelCall& kernel) {
-  const TensorView &a = kernel.inputs[0], &b = kernel.inputs[1], &out = kernel.outputs[0];
+  const TensorView &a = kernel.inputs[0], &b = kernel.inputs[1];
   float* a32 = reinterpret_cast<float*>(kernel.workspace.data());
-  const FewRows call{out.type.shape[0],
-                     out.type.shape[1],
+  const FewRows call{a.type.shape[0],
                      a.type.shape[1],
                      a32,
                      {b.data, b.type.dtype, b.type.shape[1]},
-                     rounds_second(a.type.dtype, b.type.dtype),
-                     static_cast<float>(kernel.attrs->real("alpha"))};
+                     rounds_second(a.type.dtype, b.type.dtype)};
   widen_row(a.type.dtype, a.data, 0, call.m * call.k, a32);
-  const bool has_addend = kernel.inputs.size() == 3;
-  const TensorView addend = has_addend ? kernel.inputs[2] : TensorView{};
-  const int64_t addend_stride = has_addend && addend.type.shape.rank() == 2 ? call.n : 0;
-  const int64_t out_bytes = *dtype_bytes(out.type.dtype, 1);
-  kernel.threads->parallel_for(call.n, 16, [&](Range range) {
-    float sums[kMostFewRows];
-    for (int64_t j = range.begin; j < range.end; ++j) {
-      multiply_row(call, j, sums);
-      for (int64_t i = 0; i < call.m; ++i) {
-        float value = call.alpha * sums[i], old = 0;
-        if (has_addend) {
-          widen_row(addend.type.dtype, addend.data, i * addend_stride + j, 1, &old);
-          value += old;
-        }
-        round_row(out.type.dtype, &value, 1, out.data + (i * call.n + j) * out_bytes);
+  each_column_block(kernel, [&](int64_t first, int64_t count, ColumnSums& sums) {
+    int64_t c = 0;
+    if (call.m == 1) {
+      for (; c + kColumnsOfOneRow <= count; c += kColumnsOfOneRow) {
+        multiply_columns<kColumnsOfOneRow>(call, first + c, sums, c);
       }
     }
+    for (; c + kTileColumns <= count; c += kTileColumns) {
+      multiply_columns<kTileColumns>(call, first + c, sums, c);
+    }
+    for (; c < count; ++c) multiply_columns<1>(call, first + c, sums, c);
   });
 }
 

@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-inline constexpr int64_t kChunkPositions = 512;
+inline constexpr int64_t kChunkPositions = 256;
 inline constexpr int64_t kBlockPositions = 64;
 inline constexpr int64_t kUnitTokens =
     8;  // that share one reading of the cache, where they are of one stream
@@ -28,6 +28,8 @@ struct PagedSizes {
         split_chunks(threads > 1 && q[0] * v_cache[2] < 8 * threads) {}
 
   int64_t chunks() const { return std::max<int64_t>(1, ceil_div(max_pages * page_tokens, kChunkPositions)); }
+  // Chunks that a token at `position` attends to, those before its window included.
+  int64_t chunks_of(int64_t position) const { return position / kChunkPositions + 1; }
   int64_t group() const { return std::min(attention.group(), kMostGroup); }
   int64_t padded_dim() const { return round_up(attention.head_dim, 16); }
   // A chunk's result for one head of a token: largest score, sum of exponentials, weighted values.

@@ -11,6 +11,7 @@
 
 #include "backend/cpu/math-inl.h"
 #include "backend/cpu/paged_attention_sizes.h"
+#include "backend/cpu/paged_attention_tiles-inl.h"
 #include "backend/cpu/simd-inl.h"
 #include "base/check.h"
 
@@ -18,62 +19,11 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kStep = static_cast<int64_t>(kLanes);
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
+constexpr int64_t kRowsMergedAlone = 32;  // up to here waking the other threads costs more than merging
+
 enum Input : size_t { kQ, kKeyCache, kValueCache, kPageTable, kStream, kPositions };
-
-// scores[r * kBlockPositions] = q_r · key for kRows rows; each row's sum has one order, whatever kRows is.
-template <int kRows, typename T>
-HWY_INLINE void score_rows(const float* q, int64_t q_stride, const T* key, int64_t dim, float* scores) {
-  VF sums[kRows];
-  for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(DF());
-  int64_t i = 0;
-  for (; i + kStep <= dim; i += kStep) {
-    const VF k = load(key + i);
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(load(q + r * q_stride + i), k, sums[r]);
-  }
-  if (i < dim) {
-    const VF k = load_part(key + i, static_cast<size_t>(dim - i));
-    for (int r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(load(q + r * q_stride + i), k, sums[r]);
-  }
-  for (int r = 0; r < kRows; ++r) scores[r * kBlockPositions] = sum_of(sums[r]);
-}
-
-// out_r[0 .. kLanes) = factor_r * out_r + sum over positions of p_r * value, for kRows rows.
-template <int kRows, typename T>
-HWY_INLINE void add_values(const float* p, const T* const* values, Range block, int64_t column, size_t lanes,
-                           float* out, int64_t out_stride) {
-  VF sums[kRows];
-  for (int r = 0; r < kRows; ++r) {
-    float* row = out + r * out_stride + column;
-    sums[r] = lanes == kLanes ? load(row) : load_part(row, lanes);
-  }
-  for (int64_t j = block.begin; j < block.end; ++j) {
-    const T* value = values[j] + column;
-    const VF v = lanes == kLanes ? load(value) : load_part(value, lanes);
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r)
-      sums[r] = hn::MulAdd(hn::Set(DF(), p[r * kBlockPositions + j]), v, sums[r]);
-  }
-  for (int r = 0; r < kRows; ++r) {
-    float* row = out + r * out_stride + column;
-    if (lanes == kLanes) {
-      store(sums[r], row);
-    } else {
-      store_part(sums[r], row, lanes);
-    }
-  }
-}
-
-// f(rows as a constant, first row) over all rows, four at a time.
-template <typename F>
-HWY_INLINE void each_row_group(int64_t rows, F f) {
-  int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) f(std::integral_constant<int, 4>(), r);
-  for (; r < rows; ++r) f(std::integral_constant<int, 1>(), r);
-}
 
 // A partial result of a row: largest score, sum of exponentials, then the weighted values.
 HWY_INLINE void clear_partials(float* partials, int64_t rows, int64_t stride) {
@@ -221,22 +171,17 @@ class PagedCall {
     find_rows(set, base, block, keys, values);
     const int64_t stride = sizes_.padded_dim(), floats = sizes_.partial_floats();
     each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
-      for (int64_t j = block.begin; j < block.end; ++j) {
-        score_rows<rows()>(s.queries + r * stride, stride, keys[j], a_.head_dim,
-                           s.scores + r * kBlockPositions + j);
-      }
+      score_rows<rows()>(s.queries + r * stride, stride, keys, block, a_.head_dim,
+                         s.scores + r * kBlockPositions);
     });
     for (int64_t r = 0; r < set.rows(); ++r) {
       update_partial(a_, s.scores + r * kBlockPositions, std::max<int64_t>(s.begins[r] - base, 0),
                      std::min(s.ends[r] - base, kBlockPositions), s.partials + r * floats);
     }
-    for (int64_t column = 0; column < a_.v_head_dim; column += kStep) {
-      const size_t lanes = static_cast<size_t>(std::min(kStep, a_.v_head_dim - column));
-      each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
-        add_values<rows()>(s.scores + r * kBlockPositions, values, block, column, lanes,
-                           s.partials + r * floats + 2, floats);
-      });
-    }
+    each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
+      add_all_values<rows()>(s.scores + r * kBlockPositions, values, block, a_.v_head_dim,
+                             s.partials + r * floats + 2, floats);
+    });
   }
 
   const KernelCall& call_;
@@ -282,42 +227,48 @@ void attend_tokens(const KernelCall& call, const PagedSizes& sizes, int thread, 
   }
 }
 
-// Single chunks of single tokens; their partials go to the shared part of the workspace.
+// Single chunks of single tokens, those of one chunk one after the other, so that threads get equal shares;
+// their partials go to the shared part of the workspace.
 template <typename T>
 void attend_chunks(const KernelCall& call, const PagedSizes& sizes, int thread, const PagedScratch& s) {
   const AttentionSizes& a = sizes.attention;
   const PagedCall<T> paged(call, sizes);
   float* shared = reinterpret_cast<float*>(call.workspace.data());
-  const int64_t floats = sizes.partial_floats(), chunks = sizes.chunks();
-  const int64_t per_token = a.kv_heads * a.subgroups() * chunks;
-  for (int64_t unit = thread; unit < a.tokens * per_token; unit += call.threads->size()) {
-    const int64_t t = unit / per_token, chunk = unit % chunks;
+  const int64_t floats = sizes.partial_floats(), chunks = sizes.chunks(), groups = a.kv_heads * a.subgroups();
+  int64_t unit = 0;
+  for (int64_t t = 0; t < a.tokens; ++t) {
     const int64_t stream = input_as<int32_t>(call, kStream)[t];
     if (stream < 0) continue;
-    const int64_t kv_head = unit % per_token / chunks / a.subgroups();
-    const int64_t head = unit / chunks % a.subgroups() * kMostGroup;
-    const RowSet set = paged.load_rows(
-        {t, 1, kv_head, kv_head * a.group() + head, std::min(kMostGroup, a.group() - head), stream, 0, 0}, s);
-    paged.attend_chunk(set, chunk, s);
-    for (int64_t r = 0; r < set.rows(); ++r) {
-      float* place = shared + ((t * a.heads + set.head + r) * chunks + chunk) * floats;
-      std::copy_n(s.partials + r * floats, floats, place);
+    const int64_t units = groups * sizes.chunks_of(input_as<int32_t>(call, kPositions)[t]);
+    for (int64_t i = 0; i < units; ++i, ++unit) {
+      if (unit % call.threads->size() != thread) continue;
+      const int64_t chunk = i / groups, kv_head = i % groups / a.subgroups();
+      const int64_t head = i % a.subgroups() * kMostGroup;
+      const RowSet set = paged.load_rows(
+          {t, 1, kv_head, kv_head * a.group() + head, std::min(kMostGroup, a.group() - head), stream, 0, 0},
+          s);
+      paged.attend_chunk(set, chunk, s);
+      for (int64_t r = 0; r < set.rows(); ++r) {
+        float* place = shared + ((t * a.heads + set.head + r) * chunks + chunk) * floats;
+        std::copy_n(s.partials + r * floats, floats, place);
+      }
     }
   }
 }
 
 template <typename T>
-void merge_chunks(const KernelCall& call, const PagedSizes& sizes, int thread, const PagedScratch& s) {
+void merge_chunks(const KernelCall& call, const PagedSizes& sizes, Range rows, const PagedScratch& s) {
   const AttentionSizes& a = sizes.attention;
   const PagedCall<T> paged(call, sizes);
   const float* shared = reinterpret_cast<const float*>(call.workspace.data());
   const int64_t floats = sizes.partial_floats(), chunks = sizes.chunks();
-  for (int64_t row = thread; row < a.tokens * a.heads; row += call.threads->size()) {
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
     const int64_t t = row / a.heads;
     if (input_as<int32_t>(call, kStream)[t] < 0) continue;
     clear_partials(s.totals, 1, floats);
-    for (int64_t c = 0; c < chunks; ++c)
+    for (int64_t c = 0; c < sizes.chunks_of(input_as<int32_t>(call, kPositions)[t]); ++c) {
       merge_partial(shared + (row * chunks + c) * floats, floats, s.totals);
+    }
     paged.write_rows({t, 1, 0, row % a.heads, 1, 0, 0, 0}, s.totals);
   }
 }
@@ -333,7 +284,11 @@ void attend_typed(const KernelCall& call, const PagedSizes& sizes) {
     return;
   }
   call.threads->run([&](int thread) { attend_chunks<T>(call, sizes, thread, scratch_of(thread)); });
-  call.threads->run([&](int thread) { merge_chunks<T>(call, sizes, thread, scratch_of(thread)); });
+  const int64_t rows = sizes.attention.tokens * sizes.attention.heads;
+  if (rows <= kRowsMergedAlone) return merge_chunks<T>(call, sizes, {0, rows}, scratch_of(0));
+  call.threads->run([&](int thread) {
+    merge_chunks<T>(call, sizes, split_range(rows, call.threads->size(), thread), scratch_of(thread));
+  });
 }
 
 void attend_paged(const KernelCall& call) {

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "ir/builder.h"
@@ -15,6 +17,7 @@
 #include "ops/embedding.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/matmul.h"
+#include "ops/paged_attention.h"
 #include "ops/rms_norm.h"
 #include "ops/rms_norm_grad_input.h"
 #include "ops/rope.h"
@@ -24,9 +27,15 @@
 namespace tenon {
 namespace {
 
-// Sizes of a model of 135 million parameters, and tokens of a training step.
-constexpr int64_t kTokens = 2048, kHidden = 576, kWide = 1536, kHeads = 9, kKvHeads = 3, kHeadDim = 64,
-                  kRank = 16, kVocab = 49152;
+// Sizes of a model of 135 million parameters.
+constexpr int64_t kHidden = 576, kWide = 1536, kHeads = 9, kKvHeads = 3, kHeadDim = 64, kRank = 16;
+
+// Those that grow with the work: of a training step, and few where instructions are counted, since valgrind
+// multiplies and adds lane by lane.
+struct Sizes {
+  int64_t tokens, prompt, vocab;
+};
+constexpr Sizes kTimed{2048, 512, 49152}, kCounted{60, 60, 1024};
 
 constexpr const char* kCaseProgram = "case";
 
@@ -36,6 +45,7 @@ struct Case {
   std::string what;
   std::vector<Type> inputs;
   std::function<void(Builder&, const Inputs&)> emit;
+  std::vector<std::vector<int32_t>> integers = {};  // of the last inputs; the others are zero
 };
 
 Case matmul_case(std::string what, const Type& a, const Type& b, MatmulOptions options) {
@@ -57,26 +67,30 @@ void add_linear(std::vector<Case>& out, std::string_view what, int64_t rows, int
   }
 }
 
-void add_products(std::vector<Case>& out) {
-  add_linear(out, "up_proj", kTokens, kWide, kHidden);
-  add_linear(out, "up_proj", 512, kWide, kHidden);
+void add_products(std::vector<Case>& out, const Sizes& sizes) {
+  add_linear(out, "up_proj", sizes.tokens, kWide, kHidden);
+  if (sizes.prompt != sizes.tokens) add_linear(out, "up_proj", sizes.prompt, kWide, kHidden);
   for (int64_t rows : {1, 16}) add_linear(out, "up_proj", rows, kWide, kHidden);
-  add_linear(out, "head", 1, kVocab, kHidden);
+  add_linear(out, "head", 1, sizes.vocab, kHidden);
   for (DType dtype : {DType::f32, DType::bf16}) {
     const auto type = [dtype](int64_t rows, int64_t columns) { return Type{dtype, Shape{rows, columns}}; };
     const auto f32 = [](int64_t rows, int64_t columns) { return Type{DType::f32, Shape{rows, columns}}; };
-    out.push_back(matmul_case("down_proj", type(kTokens, kWide), type(kHidden, kWide), {.trans_b = true}));
-    out.push_back(matmul_case("gradient of x", type(kTokens, kWide), type(kWide, kHidden), {}));
-    out.push_back(matmul_case("LoRA A", type(kTokens, kHidden), f32(kRank, kHidden), {.trans_b = true}));
-    out.push_back(matmul_case("LoRA B", type(kTokens, kRank), f32(kWide, kRank), {.trans_b = true}));
-    out.push_back(matmul_case("LoRA dA", type(kTokens, kRank), type(kTokens, kHidden), {.trans_a = true}));
-    out.push_back(matmul_case("LoRA dB", type(kTokens, kWide), type(kTokens, kRank), {.trans_a = true}));
+    out.push_back(
+        matmul_case("down_proj", type(sizes.tokens, kWide), type(kHidden, kWide), {.trans_b = true}));
+    out.push_back(matmul_case("gradient of x", type(sizes.tokens, kWide), type(kWide, kHidden), {}));
+    out.push_back(matmul_case("LoRA A", type(sizes.tokens, kHidden), f32(kRank, kHidden), {.trans_b = true}));
+    out.push_back(matmul_case("LoRA B", type(sizes.tokens, kRank), f32(kWide, kRank), {.trans_b = true}));
+    out.push_back(
+        matmul_case("LoRA dA", type(sizes.tokens, kRank), type(sizes.tokens, kHidden), {.trans_a = true}));
+    out.push_back(
+        matmul_case("LoRA dB", type(sizes.tokens, kWide), type(sizes.tokens, kRank), {.trans_a = true}));
   }
 }
 
-void add_attention(std::vector<Case>& out, DType dtype) {
-  const Type q{dtype, Shape{kTokens, kHeads, kHeadDim}}, kv{dtype, Shape{kTokens, kKvHeads, kHeadDim}};
-  const Type begin{DType::i32, Shape{kTokens}}, lse{DType::f32, Shape{kTokens, kHeads}};
+void add_attention(std::vector<Case>& out, DType dtype, const Sizes& sizes) {
+  const Type q{dtype, Shape{sizes.tokens, kHeads, kHeadDim}},
+      kv{dtype, Shape{sizes.tokens, kKvHeads, kHeadDim}};
+  const Type begin{DType::i32, Shape{sizes.tokens}}, lse{DType::f32, Shape{sizes.tokens, kHeads}};
   const AttentionOptions options{.scale = 0.125};
   out.push_back({"one sequence", {q, kv, kv, begin}, [options](Builder& b, const Inputs& in) {
                    attention(b, in[0], in[1], in[2], in[3], options);
@@ -86,10 +100,28 @@ void add_attention(std::vector<Case>& out, DType dtype) {
                  }});
 }
 
-void add_rows(std::vector<Case>& out, DType dtype) {
-  const Type x{dtype, Shape{kTokens, kHidden}}, wide{dtype, Shape{kTokens, kWide}};
-  const Type w{DType::f32, Shape{kHidden}}, q{dtype, Shape{kTokens, kHeads, kHeadDim}};
-  const Type table{DType::f32, Shape{kTokens, 2, kHeadDim / 2}};
+// One token of each of `streams` sequences, after 511 others.
+void add_cached_attention(std::vector<Case>& out, DType dtype, int32_t streams) {
+  constexpr int32_t kPageTokens = 16, kPages = 32;
+  const Type q{dtype, Shape{streams, kHeads, kHeadDim}};
+  const Type cache{dtype, Shape{streams * kPages, kPageTokens, kKvHeads, kHeadDim}};
+  const Type table{DType::i32, Shape{streams, kPages}}, each{DType::i32, Shape{streams}};
+  std::vector<int32_t> pages(static_cast<size_t>(streams * kPages)), stream(static_cast<size_t>(streams));
+  std::iota(pages.begin(), pages.end(), 0);
+  std::iota(stream.begin(), stream.end(), 0);
+  std::vector<int32_t> positions(stream.size(), kPages * kPageTokens - 1);
+  out.push_back({fmt::format("decoding, {} streams", streams),
+                 {q, cache, cache, table, each, each},
+                 [](Builder& b, const Inputs& in) {
+                   paged_attention(b, {in[0], in[1], in[2], in[3], in[4], in[5]}, {.scale = 0.125});
+                 },
+                 {std::move(pages), std::move(stream), std::move(positions)}});
+}
+
+void add_rows(std::vector<Case>& out, DType dtype, const Sizes& sizes) {
+  const Type x{dtype, Shape{sizes.tokens, kHidden}}, wide{dtype, Shape{sizes.tokens, kWide}};
+  const Type w{DType::f32, Shape{kHidden}}, q{dtype, Shape{sizes.tokens, kHeads, kHeadDim}};
+  const Type table{DType::f32, Shape{sizes.tokens, 2, kHeadDim / 2}};
   out.push_back({"", {x, w}, [](Builder& b, const Inputs& in) { rms_norm(b, in[0], in[1], 1e-5); }});
   out.push_back({"", {x, w, x}, [](Builder& b, const Inputs& in) {
                    rms_norm_grad_input(b, in[0], in[1], in[2], 1e-5, 0);
@@ -100,26 +132,28 @@ void add_rows(std::vector<Case>& out, DType dtype) {
       {"", {wide, wide, wide}, [](Builder& b, const Inputs& in) { swiglu_grad(b, in[0], in[1], in[2]); }});
 }
 
-void add_vocabulary(std::vector<Case>& out) {
-  const Type ids{DType::i32, Shape{kTokens}};
-  const Type table{DType::q4_1, Shape{kVocab, kHidden}};
+void add_vocabulary(std::vector<Case>& out, const Sizes& sizes) {
+  const Type ids{DType::i32, Shape{sizes.tokens}};
+  const Type table{DType::q4_1, Shape{sizes.vocab, kHidden}};
   out.push_back(
       {"", {table, ids}, [](Builder& b, const Inputs& in) { embedding(b, in[0], in[1], DType::f32); }});
-  const Type hidden{DType::f32, Shape{256, kHidden}}, weight{DType::f32, Shape{kVocab, kHidden}};
-  const Type labels{DType::i32, Shape{256}};
+  const Type hidden{DType::f32, Shape{sizes.tokens / 8, kHidden}},
+      weight{DType::f32, Shape{sizes.vocab, kHidden}};
+  const Type labels{DType::i32, Shape{sizes.tokens / 8}};
   out.push_back({"", {hidden, weight, labels}, [](Builder& b, const Inputs& in) {
                    linear_cross_entropy(b, in[0], in[1], in[2], {});
                  }});
 }
 
-std::vector<Case> all_cases() {
+std::vector<Case> all_cases(const Sizes& sizes) {
   std::vector<Case> out;
-  add_products(out);
+  add_products(out, sizes);
   for (DType dtype : {DType::f32, DType::bf16}) {
-    add_attention(out, dtype);
-    add_rows(out, dtype);
+    add_attention(out, dtype, sizes);
+    for (int32_t streams : {1, 16}) add_cached_attention(out, dtype, streams);
+    add_rows(out, dtype, sizes);
   }
-  add_vocabulary(out);
+  add_vocabulary(out, sizes);
   return out;
 }
 
@@ -138,8 +172,18 @@ Program case_program(const Case& each) {
   return program;
 }
 
-// All inputs are zero, which every op takes and which costs what other numbers do.
-Result<KernelTime> time_case(Program program, Device& device, const KernelBenchSettings& settings) {
+// Where nothing else is said inputs are zero, which costs what other numbers do.
+Status write_integers(const Case& each, Executor& executor) {
+  const size_t first = each.inputs.size() - each.integers.size();
+  for (size_t i = 0; i < each.integers.size(); ++i) {
+    RETURN_IF_ERROR(
+        executor.write(fmt::format("input {}", first + i), std::as_bytes(std::span(each.integers[i]))));
+  }
+  return {};
+}
+
+Result<KernelTime> time_case(const Case& each, Program program, Device& device,
+                             const KernelBenchSettings& settings) {
   PlanOptions options;
   options.without_kernels = settings.without;
   std::vector<Program> programs;
@@ -147,6 +191,7 @@ Result<KernelTime> time_case(Program program, Device& device, const KernelBenchS
   ASSIGN_OR_RETURN(const Plan plan,
                    make_plan(std::move(programs), device.facts(), device.kernels(), options));
   ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor, Executor::prepare(plan, device, {}));
+  RETURN_IF_ERROR(write_integers(each, *executor));
   if (settings.once) {
     RETURN_IF_ERROR(counted_run(*executor));
     return describe_kernels(plan.programs[0])[0];
@@ -164,12 +209,13 @@ Result<KernelTime> time_case(Program program, Device& device, const KernelBenchS
 }  // namespace
 
 [[gnu::noinline]] Status counted_run(Executor& executor) {
-  return executor.run(kCaseProgram);
+  RETURN_IF_ERROR(executor.run(kCaseProgram));  // not the last thing here: a jump would end the count
+  return {};
 }
 
 std::vector<std::string> benched_ops() {
   std::vector<std::string> names;
-  for (const Case& each : all_cases()) {
+  for (const Case& each : all_cases(kCounted)) {
     const std::string name(case_program(each).ops[0].def->name);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
@@ -178,10 +224,10 @@ std::vector<std::string> benched_ops() {
 
 Result<std::vector<KernelBenchCase>> bench_kernels(Device& device, const KernelBenchSettings& settings) {
   std::vector<KernelBenchCase> out;
-  for (const Case& each : all_cases()) {
+  for (const Case& each : all_cases(settings.once ? kCounted : kTimed)) {
     Program program = case_program(each);
     if (!settings.only.empty() && program.ops[0].def->name != settings.only) continue;
-    ASSIGN_OR_RETURN(const KernelTime time, time_case(std::move(program), device, settings));
+    ASSIGN_OR_RETURN(const KernelTime time, time_case(each, std::move(program), device, settings));
     out.push_back({each.what, time});
   }
   if (!out.empty()) return out;

@@ -17,8 +17,9 @@ struct PredictedTime {
   double seconds = 0;  // of one run
 };
 
-// In the order of the plan's programs. Takes about as long as a block of the model does, and as much memory
-// as the largest step. Errors of the device.
-Result<std::vector<PredictedTime>> predict_times(const Plan& plan, Device& device);
+// In the order of the plan's programs, for sequences of `sequence_tokens` tokens (>= 1): packed ones, prompts
+// from their first token on, and decoding at the end of one. Takes about as long as a block of the model
+// does, and as much memory as the largest step. Errors of the device.
+Result<std::vector<PredictedTime>> predict_times(const Plan& plan, Device& device, int64_t sequence_tokens);
 
 }  // namespace tenon
