@@ -1,16 +1,14 @@
 #include "text/dataset.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "text/row_json.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Result<Json> parse_json_row(const DatasetFile& file, int64_t index) {
   int64_t offset = 0;

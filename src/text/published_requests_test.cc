@@ -3,17 +3,15 @@
 // results the published templates write as that library does.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json.h"
 #include "io/json_file.h"
 #include "io/write_file.h"
 #include "text/conversation_render.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const std::string kShared = TENON_SOURCE_DIR "/../shared/data/";
 

@@ -3,14 +3,12 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 namespace tenon {
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace dom = simdjson::dom;
 
 // simdjson refuses a nesting deeper than 1024, so this ends.
@@ -23,7 +21,7 @@ Json copied(dom::element element) {
     }
     case dom::element_type::OBJECT: {
       Json object = Json::object();
-      for (const auto& [key, value] : dom::object(element)) object[std::string(key)] = copied(value);
+      for (const auto& [key, value] : dom::object(element)) object[key] = copied(value);
       return object;
     }
     case dom::element_type::STRING:
@@ -41,8 +39,8 @@ Json copied(dom::element element) {
   }
 }
 
-// nlohmann's text is "[json...] parse error at line L, column C: REASON"; the place is given apart.
-std::string reason_of(const Json::parse_error& error) {
+// The parser's text is "[json...] parse error at line L, column C: REASON"; the place is given apart.
+std::string reason_of(const JsonError& error) {
   const std::string_view text = error.what();
   const size_t column = text.find("column ");
   const size_t colon = column == std::string_view::npos ? column : text.find(": ", column);
@@ -60,12 +58,9 @@ Result<Json> parse_row_json(std::string_view text, int64_t& offset) {
   // The other parser says why, or knows better: very large integers, very deep nesting.
   try {
     return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    offset = error.byte > 0 ? static_cast<int64_t>(std::min(error.byte - 1, text.size())) : 0;
+  } catch (const JsonError& error) {
+    offset = error.byte() > 0 ? static_cast<int64_t>(std::min(error.byte() - 1, text.size())) : 0;
     return bad_file("not valid JSON at byte " + std::to_string(offset) + " of the row: " + reason_of(error));
-  } catch (const Json::exception& error) {
-    offset = 0;
-    return bad_file(std::string("not readable as JSON: ") + error.what());
   }
 }
 

@@ -2,13 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Both parsers agree, in values and in what they refuse.
 TEST(RowJson, GivesWhatTheSlowParserGives) {
@@ -45,16 +43,20 @@ TEST(RowJson, GivesWhatTheSlowParserGives) {
         "[1] 2",
         R"({"a" 1})",
         deep.c_str()}) {
-    const Json want = Json::parse(text, nullptr, false);
+    std::optional<Json> want;
+    try {
+      want = Json::parse(text);
+    } catch (const JsonError&) {
+    }
     int64_t offset = -1;
     const auto have = parse_row_json(text, offset);
-    ASSERT_EQ(have.ok(), !want.is_discarded()) << text;
+    ASSERT_EQ(have.ok(), want.has_value()) << text;
     if (!have.ok()) {
       EXPECT_GE(offset, 0) << text;
       continue;
     }
-    EXPECT_EQ(have->dump(), want.dump());
-    EXPECT_EQ(have->is_number_float(), want.is_number_float()) << text;
+    EXPECT_EQ(have->dump(), want->dump());
+    EXPECT_EQ(have->is_number_float(), want->is_number_float()) << text;
   }
 }
 
