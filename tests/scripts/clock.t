@@ -17,12 +17,13 @@ The first 3 steps are the same, bit for bit.
 
 $ tenon train --resume a --steps 5 2> /dev/null; grep -c '"loss"' a/record.jsonl; tenon train --resume a --clock 2024-01-01 --steps 6
 5
-tenon: a: it would not be the same run: ...
 ...
+tenon: a: it would not be the same run: --clock was '20...Z' and is '2024-01-01'
+  Put it back as it was, or begin another run with --out.
 [exit 2]
 
 # Another time is another text.
-$ run --out c --clock 2025-07-26T12:34:57Z; cmp -s b/adapter/adapter_model.safetensors c/adapter/adapter_model.safetensors || echo differs
+$ . ./run.sh; run --out c --clock 2025-07-26T12:34:57Z; cmp -s b/adapter/adapter_model.safetensors c/adapter/adapter_model.safetensors || echo differs
 differs
 
 $ tenon inspect template m d.jsonl --template t.jinja --clock 2024-07-26T14:34:56+02:00 --json | python3 -c 'import json, sys; f = json.load(sys.stdin); print(f["training_text"]); print(f["prompt_text"])'
