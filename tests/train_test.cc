@@ -48,7 +48,7 @@ class Train : public testing::Test {
   TrainRecipe recipe(const std::string& data) const {
     TrainRecipe r;
     r.model = model();
-    r.data = data;
+    r.data = {data};
     r.steps = 4;
     r.lr = 1e-2;
     r.rank = 4;
