@@ -54,7 +54,7 @@ std::string TinyRun::write_rows(int rows) const {
 TrainRecipe TinyRun::recipe(std::string_view run) const {
   TrainRecipe r;
   r.model = model();
-  r.data = folder_ / "rows.jsonl";
+  r.data = {folder_ / "rows.jsonl"};
   r.out = run_path(run);
   r.steps = 9;
   r.lr = 5e-3;

@@ -48,7 +48,7 @@ class Train : public testing::Test {
   TrainRecipe recipe(const std::string& data) const {
     TrainRecipe r;
     r.model = model();
-    r.data = data;
+    r.data = {data};
     r.steps = 4;
     r.lr = 1e-2;
     r.rank = 4;
@@ -214,7 +214,7 @@ TEST_F(Train, WhatWasTrainedIsWhatIsServed) {
   EXPECT_LT(run.result.last_loss, 0.4);  // the tiny model's frozen head cannot be surer than about 0.3
   const auto device = test_device(2);
   const auto opened = open_model(r.model);
-  const auto text = open_text(*opened, "");
+  const auto text = open_text(*opened, "", "");
   ASSERT_TRUE(text.ok());
   GeneratorSettings settings;
   settings.context_tokens = 128;

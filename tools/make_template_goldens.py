@@ -109,4 +109,5 @@ def main():
     dump("expressions.json", expression_rows())
 
 
-main()
+if __name__ == "__main__":
+    main()

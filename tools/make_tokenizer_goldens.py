@@ -23,6 +23,8 @@ import zlib
 import sentencepiece
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from gguf_vocabulary import sentencepiece_model
+
 OUT = "tests/text"
 SHARED = "../shared/data"
 
@@ -277,6 +279,12 @@ def element_cases(tokenizer, texts, rnd):
     return cases, decode
 
 
+def gguf_lines(texts, contents):
+    key = "gguf_vocab/ggml-vocab-baichuan.gguf"
+    processor = sentencepiece.SentencePieceProcessor(model_proto=sentencepiece_model(f"{SHARED}/{key}"))
+    return [sentencepiece_line(key, processor, e, t) for e, t in zip(texts, contents)]
+
+
 def main():
     os.makedirs(f"{OUT}/tokenizers", exist_ok=True)
     lines = corpus()
@@ -312,6 +320,7 @@ def main():
         print(key, file=sys.stderr)
         processor = sentencepiece.SentencePieceProcessor(model_file=path)
         out += [sentencepiece_line(key, processor, e, t) for e, t in zip(texts, contents)]
+    out += gguf_lines(texts, contents)
     with open(f"{OUT}/goldens.tsv", "w") as file:
         file.write("\n".join(out) + "\n")
     write_elements(texts)

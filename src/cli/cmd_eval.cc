@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/data_option.h"
 #include "cli/device_option.h"
 #include "run/evaluate.h"
 #include "run/programs.h"
@@ -15,7 +16,8 @@ namespace tenon {
 namespace {
 
 struct EvalArguments {
-  std::string model, adapter, data, chat_template;
+  std::string model, adapter, chat_template, clock;
+  StringList data, columns;
   std::string train_on = "answers";
   std::string too_long = "error";
   int64_t tokens_per_step = 2048;
@@ -30,6 +32,7 @@ StreamSettings eval_settings(const EvalArguments& a, const ModelText& text) {
   StreamSettings settings;
   settings.rows.render.chat_template = text.chat_template ? &*text.chat_template : nullptr;
   settings.rows.render.tokenizer = &text.tokenizer;
+  settings.rows.render.options = text.render;
   settings.rows.render.train_on = *train_on_from_name(a.train_on);
   settings.rows.tokens.tokenizer = &text.tokenizer;
   settings.rows.tokens.max_tokens = static_cast<int32_t>(a.max_tokens > 0 ? a.max_tokens : a.tokens_per_step);
@@ -56,8 +59,9 @@ void print_result(const EvalArguments& a, const EvalResult& result) {
 Status run_eval(EvalArguments& a) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, open_device(a.device));
   ASSIGN_OR_RETURN(const Model model, open_model(a.model));
-  ASSIGN_OR_RETURN(const ModelText text, open_text(model, a.chat_template));
-  ASSIGN_OR_RETURN(const Dataset data, Dataset::open(a.data));
+  ASSIGN_OR_RETURN(const ModelText text, open_text(model, a.chat_template, a.clock));
+  ASSIGN_OR_RETURN(const ColumnNames columns, column_names(a.columns));
+  ASSIGN_OR_RETURN(const Dataset data, Dataset::open(a.data, columns));
   const ProgramSettings settings{compute_dtype(a.device, device->facts()), a.without,
                                  choose_weight_dtypes(model, a.weights, device->facts())};
   std::optional<AdapterSet> adapter;
@@ -85,9 +89,11 @@ Command eval_command() {
   command.example = "tenon eval --model MODEL --adapter RUN/adapter --data heldout.jsonl";
   command.options = {
       {"model", &a->model, "Model folder or GGUF file", "PATH", {}, {}, false, true},
-      {"data", &a->data, "Data set", "FILE", {}, {}, false, true},
+      data_option(&a->data, true),
+      columns_option(&a->columns),
       {"adapter", &a->adapter, "Adapter folder in PEFT format", "FOLDER"},
       {"template", &a->chat_template, "Template file to use in place of the model's own", "FILE"},
+      clock_option(&a->clock),
       {"train-on", &a->train_on, "What counts", {}, {"answers", "last", "all"}},
       {"too-long", &a->too_long, "What to do with longer rows", {}, {"error", "cut", "skip"}},
       {"tokens-per-step", &a->tokens_per_step, "Tokens of one run", "N", {}, between(1, 1 << 24)},

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/data_option.h"
 #include "cli/facts.h"
 #include "cli/inspect.h"
 #include "cli/inspect_architecture.h"
@@ -21,7 +22,8 @@ namespace {
 
 struct Arguments {
   StringList words;
-  DatasetQuestion data;  // its path is what is inspected
+  std::string path;      // what is inspected
+  DatasetQuestion data;  // its sources are the same, where it is a data set
   TemplateQuestion chat_template;
   std::optional<std::string> text;
   std::optional<std::string> text_file;
@@ -38,15 +40,15 @@ bool is_tokenizer_file(std::string_view path) {
 }
 
 Result<Json> model_facts(const Arguments& a) {
-  ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(a.data.path, WeightFiles::optional));
+  ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(a.path, WeightFiles::optional));
   Json facts = checkpoint_facts(checkpoint, a.tensors);
   facts["architecture"] = architecture_facts(checkpoint);
-  facts["tokenizer"] = tokenizer_facts_of(a.data.path);
+  facts["tokenizer"] = tokenizer_facts_of(a.path);
   return facts;
 }
 
 Result<Json> facts_of(const Arguments& a) {
-  const std::string& path = a.data.path;
+  const std::string& path = a.path;
   if (is_folder(path) && is_file(join_path(path, "adapter_config.json"))) {
     ASSIGN_OR_RETURN(const Checkpoint adapter, Checkpoint::open_adapter(path));
     return adapter_facts(adapter, a.tensors);
@@ -93,7 +95,9 @@ Status inspect_tokenizer(const Arguments& a) {
 Status inspect_template(const Arguments& a) {
   TemplateQuestion question = a.chat_template;
   question.model = a.words[1];
-  if (a.words.size() > 2) question.rows = a.words[2];
+  question.rows = StringList(a.words.begin() + 2, a.words.end());
+  question.columns = a.data.columns;
+  question.clock = a.data.clock;
   question.chat_template = a.data.chat_template;
   question.train_on = a.data.train_on;
   ASSIGN_OR_RETURN(const Json answer, template_answer(question));
@@ -110,7 +114,7 @@ Status inspect_data(const Arguments& a) {
 }
 
 Status inspect(const Arguments& a) {
-  if (is_dataset(a.data.path)) return inspect_data(a);
+  if (is_dataset(a.path)) return inspect_data(a);
   ASSIGN_OR_RETURN(const Json facts, facts_of(a));
   write_output(a.json ? facts_json(facts) : facts_text(facts));
   return {};
@@ -119,14 +123,16 @@ Status inspect(const Arguments& a) {
 // The word before the path says what to look at; without one the path does.
 Status inspect_words(Arguments& a) {
   const std::string& first = a.words.front();
-  const bool is_kind = first == "tokenizer" || first == "template" || first == "data";
-  const size_t most = !is_kind || a.words.size() == 1 ? 1 : first == "data" ? 2 : 3;
+  const bool is_kind = (first == "tokenizer" || first == "template" || first == "data") && a.words.size() > 1;
+  const size_t most = !is_kind ? 1 : first == "tokenizer" ? 3 : a.words.size();
   if (a.words.size() > most)
     return bad_argument(fmt::format("unexpected argument '{}'", a.words[most]), "inspect",
                         "See 'tenon inspect --help'.");
-  if (most == 3) return first == "tokenizer" ? inspect_tokenizer(a) : inspect_template(a);
-  a.data.path = a.words.back();
-  return most == 2 ? inspect_data(a) : inspect(a);
+  if (is_kind && first == "tokenizer") return inspect_tokenizer(a);
+  if (is_kind && first == "template") return inspect_template(a);
+  a.path = a.words.back();
+  a.data.sources = StringList(a.words.begin() + (is_kind ? 1 : 0), a.words.end());
+  return is_kind ? inspect_data(a) : inspect(a);
 }
 
 }  // namespace
@@ -153,7 +159,7 @@ Command inspect_command() {
           "tenon inspect template models/small train.jsonl --row 3",
       .positionals = {{"PATH", &a->words,
                        "Model folder, GGUF or safetensors file, adapter folder, tokenizer file, or data set; "
-                       "or tokenizer A [B], template MODEL [ROWS], data ROWS"}},
+                       "or tokenizer A [B], template MODEL [ROWS...], data ROWS..."}},
       .options = {{"json", &a->json, "Print JSON"},
                   {"tensors", &a->tensors, "List every tensor"},
                   {.name = "model",
@@ -195,12 +201,10 @@ Command inspect_command() {
                    .target = &a->data.eval_data,
                    .help = "Rows to look for in the data: what an evaluation asks, training should not hold",
                    .value_name = "FILE",
+                   .repeatable = true,
                    .group = "data sets"},
-                  {.name = "columns",
-                   .target = &a->data.columns,
-                   .help = "Columns under other names than a row format knows",
-                   .value_name = "KEY=COLUMN,...",
-                   .group = "data sets"},
+                  columns_option(&a->data.columns, "data sets"),
+                  clock_option(&a->data.clock, "data sets"),
                   {.name = "row",
                    .target = &a->chat_template.row,
                    .help = "Row to show, counted from 0",

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/iso_time.h"
+#include "base/iso_time.h"
 #include "cli/streams.h"
 #include "io/json_file.h"
 #include "io/write_file.h"

@@ -107,6 +107,9 @@ Status set_early_options(const Command& command, std::span<const Given> given) {
 }
 
 Status set_options(const Command& command, std::span<const Given> given) {
+  // What the line says replaces what a recipe says.
+  for (const Given& each : given)
+    if (each.option->repeatable) std::get<StringList*>(each.option->target)->clear();
   for (const Given& each : given) RETURN_IF_ERROR(set_option_of_line(each));
   for (const Option& option : command.options) {
     const bool set =

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "cli/data_option.h"
+
 namespace tenon {
 
 void add_generate_options(Command& command, GenerateOptions& o) {
@@ -9,6 +11,7 @@ void add_generate_options(Command& command, GenerateOptions& o) {
       {"model", &o.model, "Model folder or GGUF file", "PATH", {}, {}, false, true},
       {"adapter", &o.adapter, "Adapter folder in PEFT format", "FOLDER"},
       {"template", &o.chat_template, "Template file to use in place of the model's own", "FILE"},
+      clock_option(&o.clock),
       {"max-new", &o.max_new, "Most tokens of a reply", "N", {}, at_least(1)},
       {"context",
        &o.context,
@@ -36,7 +39,7 @@ Result<std::unique_ptr<OpenedGenerator>> open_generator(GenerateOptions& options
   options.sampling.seed = static_cast<uint64_t>(options.seed);
   ASSIGN_OR_RETURN(std::unique_ptr<Device> device, open_device(options.device));
   ASSIGN_OR_RETURN(Model model, open_model(options.model));
-  ASSIGN_OR_RETURN(ModelText text, open_text(model, options.chat_template));
+  ASSIGN_OR_RETURN(ModelText text, open_text(model, options.chat_template, options.clock));
   GeneratorSettings settings;
   settings.compute = compute_dtype(options.device, device->facts());
   settings.without = options.without;

@@ -16,6 +16,7 @@ struct GenerateOptions {
   std::string model;
   std::string adapter;
   std::string chat_template;
+  std::string clock;
   int64_t max_new = 256;
   int64_t context = 2048;
   SamplingSettings sampling;

@@ -1,11 +1,11 @@
 #include "cli/inspect_dataset.h"
 
-#include <ctime>
 #include <optional>
 #include <utility>
 
 #include "base/json.h"
 #include "base/threads.h"
+#include "run/model.h"
 #include "run/model_text.h"
 #include "text/dataset.h"
 #include "text/preference_report.h"
@@ -40,13 +40,14 @@ struct Opened {
   std::optional<Dataset> eval;
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat_template;
+  RenderOptions render;
 
   RowSettings rows(const DatasetQuestion& question) const {
     RowSettings rows;
     rows.render.chat_template = chat_template ? &*chat_template : nullptr;
     rows.render.tokenizer = &tokenizer;
     rows.render.train_on = train_on_from_name(question.train_on).value_or(TrainOn::answers);
-    rows.render.options.clock_unix_seconds = static_cast<int64_t>(std::time(nullptr));
+    rows.render.options = render;
     rows.tokens.tokenizer = &tokenizer;
     rows.tokens.max_tokens = static_cast<int32_t>(question.max_tokens);
     rows.tokens.too_long = too_long_from_name(question.too_long).value_or(TooLong::cut);
@@ -56,8 +57,9 @@ struct Opened {
 };
 
 Result<Opened> open_question(const DatasetQuestion& question) {
+  ASSIGN_OR_RETURN(const RenderOptions render, render_options(question.clock));
   ASSIGN_OR_RETURN(ColumnNames columns, column_names(question.columns));
-  ASSIGN_OR_RETURN(Dataset dataset, Dataset::open(question.path, columns));
+  ASSIGN_OR_RETURN(Dataset dataset, Dataset::open(question.sources, columns));
   std::optional<Dataset> eval;
   if (!question.eval_data.empty()) {
     ASSIGN_OR_RETURN(eval, Dataset::open(question.eval_data, columns));
@@ -68,7 +70,7 @@ Result<Opened> open_question(const DatasetQuestion& question) {
     ASSIGN_OR_RETURN(chat_template,
                      choose_chat_template(tokenizer, question.model, question.chat_template, false));
   }
-  return Opened{std::move(dataset), std::move(eval), std::move(tokenizer), std::move(chat_template)};
+  return Opened{std::move(dataset), std::move(eval), std::move(tokenizer), std::move(chat_template), render};
 }
 
 Result<DataReport> report_of(const Opened& opened, const DatasetQuestion& question) {
@@ -177,8 +179,8 @@ Json report_facts(const DataReport& report) {
 
 Result<Json> dataset_facts(const DatasetQuestion& question) {
   ASSIGN_OR_RETURN(ColumnNames columns, column_names(question.columns));
-  ASSIGN_OR_RETURN(const Dataset dataset, Dataset::open(question.path, std::move(columns)));
-  Json facts = {{"path", question.path}};
+  ASSIGN_OR_RETURN(const Dataset dataset, Dataset::open(question.sources, std::move(columns)));
+  Json facts = {{"path", dataset.name()}};
   if (dataset.files() == 1) facts["kind"] = file_kind_name(dataset.file(0).kind());
   facts["row_format"] = row_format_name(dataset.format(0));
   facts["rows"] = dataset.rows();

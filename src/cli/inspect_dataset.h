@@ -12,11 +12,12 @@
 namespace tenon {
 
 struct DatasetQuestion {
-  std::string path;           // sources, as --data takes them
+  StringList sources;         // as --data takes them
   StringList columns;         // "key=column"
-  std::string eval_data;      // to look for in the rows; empty: none
+  StringList eval_data;       // to look for in the rows; empty: none
   std::string model;          // whose tokenizer and template; empty counts rows only
   std::string chat_template;  // file; empty is the model's own
+  std::string clock;          // what the template is told; empty: now
   std::string train_on = "answers";
   std::string too_long = "cut";
   int64_t max_tokens = 2048;

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 
 #include "base/json.h"
 #include "cli/facts.h"
 #include "cli/terminal.h"
 #include "io/json_file.h"
 #include "io/write_file.h"
+#include "run/model.h"
 #include "run/model_text.h"
 #include "text/template_check.h"
 #include "text/unicode.h"
@@ -36,26 +36,28 @@ Json variables_read(const ChatTemplate& chat_template) {
 }
 
 // A data set, or a file with one conversation over several lines.
-Result<Dataset> open_rows(const std::string& path) {
-  if (path.empty()) return Dataset::from_bytes(std::string(kExample), "example.jsonl");
+Result<Dataset> open_rows(const TemplateQuestion& question) {
+  if (question.rows.empty()) return Dataset::from_bytes(std::string(kExample), "example.jsonl");
+  ASSIGN_OR_RETURN(const ColumnNames columns, column_names(question.columns));
+  const std::string& path = question.rows.front();
   constexpr int64_t kLargestConversation = 1 << 30;
   if (path.ends_with(".json")) {
     ASSIGN_OR_RETURN(const std::string text, read_file(path, kLargestConversation));
     const auto json = parse_json(text, path);
-    if (json.ok() && json->is_object()) return Dataset::from_bytes(json->dump(), path);
+    if (json.ok() && json->is_object()) return Dataset::from_bytes(json->dump(), path, columns);
   }
-  return Dataset::open(path);
+  return Dataset::open(question.rows, columns);
 }
 
 Result<Conversation> chosen_conversation(const TemplateQuestion& question) {
-  Result<Dataset> dataset = open_rows(question.rows);
+  Result<Dataset> dataset = open_rows(question);
   if (!dataset.ok()) return std::move(dataset).error();
   if (question.row >= dataset->rows()) {
     return bad_argument(fmt::format("there are {} rows, counted from 0", dataset->rows()), "--row");
   }
   ASSIGN_OR_RETURN(Conversation conversation, dataset->conversation(question.row));
   if (!conversation.is_chat()) {
-    return bad_argument("the rows are plain text and go through no template", question.rows,
+    return bad_argument("the rows are plain text and go through no template", dataset->name(),
                         "Give rows of messages, conversations or instructions.");
   }
   return conversation;
@@ -97,7 +99,7 @@ Result<Json> template_answer(const TemplateQuestion& question) {
   settings.render.chat_template = &chat_template;
   settings.render.tokenizer = &tokenizer;
   settings.render.train_on = train_on_from_name(question.train_on).value_or(TrainOn::answers);
-  settings.render.options.clock_unix_seconds = static_cast<int64_t>(std::time(nullptr));
+  ASSIGN_OR_RETURN(settings.render.options, render_options(question.clock));
   settings.tokens = {&tokenizer, 1 << 24, TooLong::error};
   ASSIGN_OR_RETURN(const TemplateCheck check, check_template(conversation, settings));
   return Json{{"template", chat_template.name()},

@@ -7,13 +7,16 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/option.h"
 
 namespace tenon {
 
 struct TemplateQuestion {
   std::string model;          // whose tokenizer and template
   std::string chat_template;  // file; empty is the model's own
-  std::string rows;           // a data set or a file with one conversation; empty: an example of two turns
+  std::string clock;          // what the template is told; empty: now
+  StringList rows;            // a data set or a file with one conversation; empty: an example of two turns
+  StringList columns;         // "key=column"
   int64_t row = 0;            // of the data set, from 0
   std::string train_on = "answers";
 };

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <ctime>
 #include <utility>
 
+#include "base/iso_time.h"
 #include "base/json.h"
 #include "io/write_file.h"
 #include "models/family.h"
@@ -20,7 +22,21 @@ Result<Model> open_model(const std::string& path) {
   return Model{path, std::move(checkpoint), std::move(spec), std::move(weights)};
 }
 
-Result<ModelText> open_text(const Model& model, const std::string& template_path) {
+Result<RenderOptions> render_options(std::string_view clock) {
+  RenderOptions options;
+  if (clock.empty()) {
+    options.clock_unix_seconds = static_cast<int64_t>(std::time(nullptr));
+    return options;
+  }
+  auto time = parse_iso_time(clock);
+  if (!time.ok()) return std::move(time).error().within("--clock");
+  options.clock_unix_seconds = time->unix_seconds;
+  options.utc_offset_seconds = time->utc_offset_seconds;
+  return options;
+}
+
+Result<ModelText> open_text(const Model& model, const std::string& template_path, std::string_view clock) {
+  ASSIGN_OR_RETURN(const RenderOptions render, render_options(clock));
   ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::from_file(model.path));
   if (tokenizer.vocab_size() > model.spec.vocab) {
     return bad_file(fmt::format("the tokenizer has {} ids, but the model has {} embedding rows",
@@ -38,7 +54,7 @@ Result<ModelText> open_text(const Model& model, const std::string& template_path
     }
     name = model.path + ": chat template";
   }
-  ModelText text{std::move(tokenizer), std::nullopt};
+  ModelText text{std::move(tokenizer), std::nullopt, render};
   if (!source.empty()) {
     ASSIGN_OR_RETURN(text.chat_template, ChatTemplate::parse(std::move(source), std::move(name)));
   }

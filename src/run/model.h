@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "io/checkpoint.h"
@@ -28,10 +29,16 @@ Result<Model> open_model(const std::string& path);
 struct ModelText {
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat_template;  // none: the model has none and none was named
+  RenderOptions render;                       // of every rendering, in training and in serving
 };
 
+// What a rendering may use. `clock` is what a template that asks for the time is told (as base/iso_time.h
+// reads it); empty: now. Error: bad_argument ("--clock").
+Result<RenderOptions> render_options(std::string_view clock);
+
 // `template_path` names a .jinja file to use in place of the model's own; empty: the model's.
-// Errors as Tokenizer::from_file and ChatTemplate::parse; bad_file where a token id has no embedding row.
-Result<ModelText> open_text(const Model& model, const std::string& template_path);
+// Errors as render_options, Tokenizer::from_file and ChatTemplate::parse; bad_file where a token id has no
+// embedding row.
+Result<ModelText> open_text(const Model& model, const std::string& template_path, std::string_view clock);
 
 }  // namespace tenon

@@ -1,6 +1,5 @@
 #include "run/prompt.h"
 
-#include <ctime>
 
 #include "base/json.h"
 #include "text/conversation_render.h"
@@ -13,7 +12,7 @@ Result<std::vector<int32_t>> chat_prompt(const ModelText& text, const Json& mess
                         "Name a .jinja file, or give the text as it is with --raw.");
   }
   RenderSettings settings{.chat_template = &*text.chat_template, .tokenizer = &text.tokenizer};
-  settings.options.clock_unix_seconds = static_cast<int64_t>(std::time(nullptr));
+  settings.options = text.render;
   ASSIGN_OR_RETURN(const Rendered rendered, render_prompt(messages, settings));
   return text.tokenizer.encode(rendered.text, {.add_special = false});
 }

@@ -21,7 +21,7 @@ struct TrainRecipe {
   // Files
   std::string model;    // folder or GGUF file
   std::string adapter;  // to start from; empty begins a new one
-  std::string data;     // sources, as text/data_sources.h reads them
+  StringList data;      // sources, as text/data_sources.h reads them
   std::string out;      // run folder
   bool overwrite = false;
 
@@ -30,8 +30,9 @@ struct TrainRecipe {
   std::string too_long = "error";
   int64_t max_tokens = 0;     // of a row; 0 is tokens_per_step
   std::string chat_template;  // file; empty is the model's own
+  std::string clock;          // what a template that asks for the time is told; empty is now
   StringList columns;         // "key=column": columns under other names than a row format knows
-  std::string eval_data;
+  StringList eval_data;
   double eval_fraction = 0;
   int64_t eval_every = 0;  // optimiser steps; 0 is only at the end
 

@@ -67,7 +67,7 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
 TEST(Recipe, PrintsWhatReadsBack) {
   TrainRecipe recipe;
   recipe.model = "a \"b\\\n: #ü/中";
-  recipe.data = "true";
+  recipe.data = {"true"};
   recipe.out = "12";
   recipe.adapter = "runs/x-1/adapter";
   recipe.overwrite = true;
@@ -107,6 +107,17 @@ TEST(Recipe, EveryOptionSurvivesPrinting) {
   }
 }
 
+// Sources of data are a list, or one text that may hold several; a later file replaces them all.
+TEST(Recipe, SourcesOfDataAreAListOrOneText) {
+  TrainRecipe recipe;
+  ASSERT_TRUE(parse_recipe("data: [a.jsonl:0.7, b.jsonl:0.3]\neval-data: held.jsonl", "r", recipe).ok());
+  EXPECT_EQ(recipe.data, (StringList{"a.jsonl:0.7", "b.jsonl:0.3"}));
+  EXPECT_EQ(recipe.eval_data, StringList{"held.jsonl"});
+  ASSERT_TRUE(parse_recipe("data: a.jsonl:0.7,b.jsonl:0.3\neval-data: ''", "r", recipe).ok());
+  EXPECT_EQ(recipe.data, StringList{"a.jsonl:0.7,b.jsonl:0.3"});
+  EXPECT_EQ(recipe.eval_data, StringList{});
+}
+
 TEST(Recipe, DefaultsAgree) {
   EXPECT_TRUE(check_recipe({}).ok());
   const auto refused = [](auto change) {
@@ -115,7 +126,7 @@ TEST(Recipe, DefaultsAgree) {
     const Status status = check_recipe(recipe);
     return status.ok() ? std::string() : status.error().subject;
   };
-  EXPECT_EQ(refused([](auto& r) { r.eval_data = "x", r.eval_fraction = 0.1; }), "--eval-data");
+  EXPECT_EQ(refused([](auto& r) { r.eval_data = {"x"}, r.eval_fraction = 0.1; }), "--eval-data");
   EXPECT_EQ(refused([](auto& r) { r.eval_every = 5; }), "--eval-every");
   EXPECT_EQ(refused([](auto& r) { r.steps = 5, r.warmup_steps = 6; }), "--warmup-steps");
   EXPECT_EQ(refused([](auto& r) { r.max_tokens = 4096; }), "--max-tokens");
@@ -130,8 +141,8 @@ TEST(Recipe, NamesWhatIsMissing) {
   recipe.model = "m";
   const Status status = require_recipe(recipe, {"model", "data"});
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().text(), "--data: is missing\n  Add --data FILE,..., or data: in the recipe.");
-  recipe.data = "d";
+  EXPECT_EQ(status.error().text(), "--data: is missing\n  Add --data FILE, or data: in the recipe.");
+  recipe.data = {"d"};
   EXPECT_TRUE(require_recipe(recipe, {"model", "data"}).ok());
 }
 

@@ -50,6 +50,11 @@ Status set_from_node(const Option& option, const YAML::Node& value) {
   if (value.IsSequence()) return set_from_sequence(option, value);
   if (value.IsMap()) return set_from_map(option, value);
   if (!value.IsScalar()) return bad_argument("has no value", std::string(option.name));
+  if (option.repeatable) {
+    StringList& list = *std::get<StringList*>(option.target);
+    list.clear();
+    if (value.Scalar().empty()) return {};
+  }
   return set_option(option, value.Scalar());
 }
 
@@ -96,6 +101,8 @@ std::string yaml_scalar(std::string_view text) {
 }
 
 std::string yaml_value(const Option& option) {
+  if (option.repeatable && std::get<StringList*>(option.target)->size() <= 1)
+    return yaml_scalar(option_text(option));
   if (const auto* list = std::get_if<StringList*>(&option.target)) {
     std::string text;
     for (const std::string& element : **list) text += (text.empty() ? "" : ", ") + yaml_scalar(element);

@@ -17,6 +17,10 @@ size_t common_prefix(std::string_view a, std::string_view b) {
       std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(limit), b.begin()).first - a.begin());
 }
 
+size_t common_suffix(std::string_view a, std::string_view b) {
+  return common_prefix(std::string(a.rbegin(), a.rend()), std::string(b.rbegin(), b.rend()));
+}
+
 // Renders beginnings of one conversation.
 class Renderer {
  public:
@@ -38,11 +42,11 @@ class Renderer {
     return std::move(rendered.text);
   }
 
-  // The first `count` messages, the content of the last one with one character more at its begin or end.
+  // The first `count` messages, the content of message `index` with one character more at its begin or end.
   // Nothing where it has no text or the template refuses.
-  std::optional<std::string> text_with_more(size_t count, bool at_end) {
+  std::optional<std::string> text_with_more(size_t count, size_t index, bool at_end) {
     Json part = first(count);
-    Json& content = part.back()["content"];
+    Json& content = part[index]["content"];
     if (!content.is_string() || content.text().empty()) return std::nullopt;
     std::string& words = content.text();
     const char old = at_end ? words.back() : words.front();
@@ -50,6 +54,37 @@ class Renderer {
     Result<Rendered> rendered = render(std::move(part), false);
     if (!rendered.ok()) return std::nullopt;
     return std::move(rendered->text);
+  }
+
+  // Makes message `index` one that the conversation goes on after.
+  void go_on_after(size_t index) {
+    if (index + 1 == messages_.size()) messages_.push_back({{"role", "user"}, {"content", "Go on."}});
+  }
+
+  // The token at `at` that ends a generation, as the text spells it; empty where there is none.
+  std::string_view end_token_at(std::string_view text, size_t at) const {
+    if (!settings_.tokenizer) return {};
+    for (const int32_t id : settings_.tokenizer->special().eos) {
+      const std::string_view token = settings_.tokenizer->token(id);
+      if (!token.empty() && text.substr(at).starts_with(token)) return token;
+    }
+    return {};
+  }
+
+  // The end of the first such token from `begin` on.
+  std::optional<size_t> end_of_generation(std::string_view text, size_t begin) const {
+    std::optional<size_t> end;
+    if (!settings_.tokenizer) return end;
+    size_t first = text.size();
+    for (const int32_t id : settings_.tokenizer->special().eos) {
+      const std::string_view token = settings_.tokenizer->token(id);
+      const size_t at = token.empty() ? text.npos : text.find(token, begin);
+      if (at < first) {
+        first = at;
+        end = at + token.size();
+      }
+    }
+    return end;
   }
 
   // The place at or before `at` where a token of `text` begins; none where there is no tokenizer to tell.
@@ -100,7 +135,7 @@ Result<AnswerPlace> place_answer(Renderer& renderer, size_t index) {
   size_t begin = common_prefix(prompt, place.text);
   if (begin < prompt.size()) {
     place.prompt_differs = true;
-    if (const auto other = renderer.text_with_more(index + 1, false)) {
+    if (const auto other = renderer.text_with_more(index + 1, index, false)) {
       begin = std::min(begin, common_prefix(*other, place.text));
     }
     begin = renderer.token_begin(place.text, begin).value_or(begin);
@@ -122,16 +157,39 @@ Result<AnswerPlace> place_answer(Renderer& renderer, size_t index) {
 std::optional<TextSpan> span_in_whole(Renderer& renderer, const AnswerPlace& place, size_t index,
                                       std::string_view whole) {
   if (whole.starts_with(place.text)) return place.span;
-  const auto more = renderer.text_with_more(index + 1, true);
-  if (!more) return std::nullopt;
+  // What the template writes after the token at which generation ends does not matter.
   const std::string_view text = place.text;
-  const size_t tail =
-      common_prefix(std::string(text.rbegin(), text.rend()), std::string(more->rbegin(), more->rend()));
   const size_t same = common_prefix(text, whole);
+  const auto generated = renderer.end_of_generation(text, static_cast<size_t>(place.span.begin));
+  if (generated && *generated <= same) return TextSpan{place.span.begin, static_cast<int64_t>(*generated)};
+  const auto more = renderer.text_with_more(index + 1, index, true);
+  if (!more) return std::nullopt;
+  const size_t tail = common_suffix(text, *more);
   if (same + tail < text.size()) return std::nullopt;
   const auto end = renderer.token_begin(whole, same);
   if (!end || *end + tail < text.size()) return std::nullopt;
   return TextSpan{place.span.begin, static_cast<int64_t>(*end)};
+}
+
+// The token that ends the last answer once the conversation goes on, for a template that closes a turn only
+// when it writes the next; empty where the answer holds one, or none follows.
+std::string end_token_that_follows(const Renderer& renderer, const std::string& text, size_t begin,
+                                   size_t index) {
+  if (renderer.end_of_generation(text, begin)) return {};
+  Renderer longer = renderer;
+  longer.go_on_after(index);
+  const Result<std::string> followed = longer.text(index + 2, false);
+  if (!followed.ok()) return {};
+  if (followed->starts_with(text)) return std::string(renderer.end_token_at(*followed, text.size()));
+  // Something before the end is written otherwise: what follows the content counts.
+  Renderer same = renderer;
+  const auto more = same.text_with_more(index + 1, index, true);
+  const auto followed_more = longer.text_with_more(index + 2, index, true);
+  if (!more || !followed_more) return {};
+  const std::string_view tail = std::string_view(text).substr(text.size() - common_suffix(text, *more));
+  const size_t end_of_content = followed->size() - common_suffix(*followed, *followed_more);
+  if (!std::string_view(*followed).substr(end_of_content).starts_with(tail)) return {};
+  return std::string(renderer.end_token_at(*followed, end_of_content + tail.size()));
 }
 
 // Assistant messages to train on, in order.
@@ -195,11 +253,17 @@ Status mask_by_prefixes(Renderer& renderer, const std::vector<size_t>& answers,
   out.mask = MaskSource::prefixes;
   out.prompt_differs = last.prompt_differs;
   out.text = std::move(last.text);
+  out.text +=
+      end_token_that_follows(renderer, out.text, static_cast<size_t>(last.span.begin), answers.back());
+  last.span.end = static_cast<int64_t>(out.text.size());
   for (size_t i = 0; settings.train_on == TrainOn::answers && i + 1 < answers.size(); ++i) {
     const Result<AnswerPlace> place = place_answer(renderer, answers[i]);
-    const std::optional<TextSpan> span =
+    std::optional<TextSpan> span =
         place.ok() ? span_in_whole(renderer, *place, answers[i], out.text) : std::nullopt;
     if (span) {
+      const auto begin = static_cast<size_t>(span->begin), end = static_cast<size_t>(span->end);
+      if (!renderer.end_of_generation(std::string_view(out.text).substr(0, end), begin))
+        span->end += std::ssize(renderer.end_token_at(out.text, end));
       out.trained.push_back(*span);
       out.prompt_differs |= place->prompt_differs;
     } else {

@@ -69,6 +69,9 @@ struct RenderedExample {
 // the content (some templates end the last turn otherwise than the ones before: then what is the same is
 // trained on, in whole tokens); where it is not, `rewritten_turns` decides.
 //
+// Some templates end a turn only when they write the next one. Such an end token belongs to the answer before
+// it; the last answer gets the one that a user's next message would bring, so that stopping is learned.
+//
 // Errors: bad_argument (a chat row without a template; the template refused the messages), bad_file (turns
 // are rewritten and RewrittenTurns::refuse), unsupported (a template whose answers cannot be told from the
 // rest).

@@ -70,6 +70,20 @@ Result<DataSource> source_of(const std::string& text) {
   return source;
 }
 
+Status add_sources(const std::string& text, std::vector<DataSource>& sources) {
+  if (is_file(text)) {
+    sources.push_back({text, {text}, std::nullopt});
+    return {};
+  }
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    ASSIGN_OR_RETURN(DataSource source, source_of(text.substr(at, end - at)));
+    sources.push_back(std::move(source));
+    at = end + 1;
+  }
+  return {};
+}
+
 }  // namespace
 
 bool matches_pattern(std::string_view pattern, std::string_view name) {
@@ -93,20 +107,14 @@ bool matches_pattern(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
-Result<std::vector<DataSource>> data_sources(const std::string& text) {
+Result<std::vector<DataSource>> data_sources(const std::vector<std::string>& texts) {
   std::vector<DataSource> sources;
-  if (is_file(text)) return std::vector<DataSource>{{text, {text}, std::nullopt}};
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    ASSIGN_OR_RETURN(DataSource source, source_of(text.substr(at, end - at)));
-    sources.push_back(std::move(source));
-    at = end + 1;
-  }
+  for (const std::string& text : texts) RETURN_IF_ERROR(add_sources(text, sources));
   const auto weighted = std::count_if(sources.begin(), sources.end(),
                                       [](const DataSource& source) { return source.weight.has_value(); });
   if (weighted != 0 && weighted != std::ssize(sources)) {
-    return bad_argument("some sources have a weight and some have none", text,
-                        "Give every source a weight, or none.");
+    return bad_argument("some sources have a weight and some have none",
+                        fmt::format("{}", fmt::join(texts, ",")), "Give every source a weight, or none.");
   }
   return sources;
 }

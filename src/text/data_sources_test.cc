@@ -23,13 +23,13 @@ TEST(DataSources, FilesFoldersAndPatterns) {
   const TestFolder folder;
   for (const char* name : {"b.jsonl", "a.json.gz", "notes.md", "c.bin", ".hidden.txt", "d,e.txt", "f:2.csv"})
     folder.put(name, "{}");
-  EXPECT_EQ(names_of(data_sources(folder / "b.jsonl")), (Names{"b.jsonl"}));
-  EXPECT_EQ(names_of(data_sources(folder.path())),
+  EXPECT_EQ(names_of(data_sources({folder / "b.jsonl"})), (Names{"b.jsonl"}));
+  EXPECT_EQ(names_of(data_sources({folder.path()})),
             (Names{"a.json.gz", "b.jsonl", "d,e.txt", "f:2.csv", "notes.md"}));
-  EXPECT_EQ(names_of(data_sources(folder / "?.b*")), (Names{"c.bin"}));
-  EXPECT_EQ(names_of(data_sources(folder / "d,e.txt")), (Names{"d,e.txt"}));
-  EXPECT_EQ(names_of(data_sources(folder / "f:2.csv")), (Names{"f:2.csv"}));
-  EXPECT_EQ(names_of(data_sources(folder / "b.jsonl" + "," + folder / "notes.md")),
+  EXPECT_EQ(names_of(data_sources({folder / "?.b*"})), (Names{"c.bin"}));
+  EXPECT_EQ(names_of(data_sources({folder / "d,e.txt"})), (Names{"d,e.txt"}));
+  EXPECT_EQ(names_of(data_sources({folder / "f:2.csv"})), (Names{"f:2.csv"}));
+  EXPECT_EQ(names_of(data_sources({folder / "b.jsonl" + "," + folder / "notes.md"})),
             (Names{"b.jsonl", "notes.md"}));
 }
 
@@ -37,13 +37,13 @@ TEST(DataSources, WeightsStandAfterAColon) {
   const TestFolder folder;
   folder.put("a.jsonl", "{}");
   folder.put("b.jsonl", "{}");
-  const auto sources = data_sources(folder / "a.jsonl" + ":0.7," + folder / "b.jsonl" + ":3e-1");
+  const auto sources = data_sources({folder / "a.jsonl" + ":0.7", folder / "b.jsonl" + ":3e-1"});
   ASSERT_TRUE(sources.ok()) << sources.error().text();
   EXPECT_EQ((*sources)[0].weight, 0.7);
   EXPECT_EQ((*sources)[1].weight, 0.3);
   EXPECT_EQ((*sources)[1].name, folder / "b.jsonl");
   const auto message = [&](const std::string& text) {
-    const auto refused = data_sources(text);
+    const auto refused = data_sources({text});
     return refused.ok() ? "" : refused.error().message;
   };
   EXPECT_EQ(message(folder / "a.jsonl" + ":0.7," + folder / "b.jsonl"),
@@ -58,7 +58,7 @@ TEST(DataSources, WeightsStandAfterAColon) {
 TEST(DataSources, FolderWithoutDataIsRefused) {
   const TestFolder folder;
   folder.put("weights.bin", "x");
-  EXPECT_EQ(data_sources(folder.path()).error().code, ErrorCode::not_found);
+  EXPECT_EQ(data_sources({folder.path()}).error().code, ErrorCode::not_found);
 }
 
 TEST(DataSources, PatternsMatchAsAShellsDo) {

@@ -5,28 +5,16 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "text/row_json.h"
 
 namespace tenon {
 namespace {
 
-// nlohmann's text is "[json...] parse error at line L, column C: REASON"; the place is given as the subject.
-std::string reason_of(const JsonError& error) {
-  const std::string_view text = error.what();
-  const size_t column = text.find("column ");
-  const size_t colon = column == std::string_view::npos ? column : text.find(": ", column);
-  return std::string(colon == std::string_view::npos ? text : text.substr(colon + 2));
-}
-
 Result<Json> parse_json_row(const DatasetFile& file, int64_t index) {
-  const std::string_view text = file.row(index);
-  try {
-    return Json::parse(text);
-  } catch (const JsonError& error) {
-    const int64_t offset =
-        error.byte() > 0 ? static_cast<int64_t>(std::min(error.byte() - 1, text.size())) : 0;
-    return bad_file("not valid JSON at byte " + std::to_string(offset) + " of the row: " + reason_of(error),
-                    file.where(index, offset));
-  }
+  int64_t offset = 0;
+  Result<Json> row = parse_row_json(file.row(index), offset);
+  if (!row.ok()) return std::move(row).error().within(file.where(index, offset));
+  return row;
 }
 
 Result<Json> parse_record(const DatasetFile& file, int64_t index) {
@@ -58,11 +46,11 @@ Conversation text_block(const DatasetFile& file, int64_t index) {
   return out;
 }
 
-Status rename_columns(Json& row, const ColumnNames& columns, const std::string& where) {
+Status rename_columns(Json& row, const ColumnNames& columns) {
   for (const auto& [key, column] : columns) {
     const auto it = row.find(column);
     if (it == row.end()) {
-      return bad_file("there is no column '" + column + "'", where, "The columns are: " + key_names(row));
+      return bad_file("there is no column '" + column + "'", {}, "The columns are: " + key_names(row));
     }
     Json value = std::move(*it);
     row.erase(column);
@@ -74,7 +62,11 @@ Status rename_columns(Json& row, const ColumnNames& columns, const std::string& 
 Result<Json> parse_row(const DatasetFile& file, int64_t index, const ColumnNames& columns) {
   const bool is_json = file.kind() == FileKind::jsonl || file.kind() == FileKind::json_array;
   ASSIGN_OR_RETURN(Json row, is_json ? parse_json_row(file, index) : parse_record(file, index));
-  if (!columns.empty() && row.is_object()) RETURN_IF_ERROR(rename_columns(row, columns, file.where(index)));
+  if (!columns.empty() && row.is_object()) {
+    // Where the row stands takes reading the file up to it, so only an error asks.
+    Status status = rename_columns(row, columns);
+    if (!status.ok()) return std::move(status).error().within(file.where(index));
+  }
   return row;
 }
 
@@ -125,8 +117,14 @@ Dataset::Dataset(std::string name, std::vector<std::string> source_names, std::v
   }
 }
 
-Result<Dataset> Dataset::open(const std::string& text, ColumnNames columns) {
-  ASSIGN_OR_RETURN(const std::vector<DataSource> sources, data_sources(text));
+Result<Dataset> Dataset::open(const std::string& source, ColumnNames columns) {
+  return open(std::vector<std::string>{source}, std::move(columns));
+}
+
+Result<Dataset> Dataset::open(const std::vector<std::string>& texts, ColumnNames columns) {
+  ASSIGN_OR_RETURN(const std::vector<DataSource> sources, data_sources(texts));
+  std::string name;
+  for (const std::string& text : texts) name += (name.empty() ? "" : ",") + text;
   std::vector<Part> parts;
   std::vector<MixtureSource> counts;
   std::vector<std::string> names;
@@ -141,7 +139,8 @@ Result<Dataset> Dataset::open(const std::string& text, ColumnNames columns) {
     counts.push_back(count);
     names.push_back(source.name);
   }
-  return Dataset(text, std::move(names), std::move(parts), Mixture(std::move(counts)), std::move(columns));
+  return Dataset(std::move(name), std::move(names), std::move(parts), Mixture(std::move(counts)),
+                 std::move(columns));
 }
 
 Result<Dataset> Dataset::from_bytes(std::string bytes, std::string name, ColumnNames columns) {

@@ -29,12 +29,13 @@ class Dataset {
   // `sources` as data_sources() reads them. The format of a file is that of its first row; a later row of
   // another format is an error when it is read. Errors: as data_sources() and DatasetFile::open; bad_file
   // (the first row has no known format, or a column is not there; subject "path:line").
-  static Result<Dataset> open(const std::string& sources, ColumnNames columns = {});
+  static Result<Dataset> open(const std::vector<std::string>& sources, ColumnNames columns = {});
+  static Result<Dataset> open(const std::string& source, ColumnNames columns = {});
   static Result<Dataset> from_bytes(std::string bytes, std::string name, ColumnNames columns = {});
 
   int64_t rows() const { return mixture_.rows(); }
   const Mixture& mixture() const { return mixture_; }
-  const std::string& name() const { return name_; }                               // as given to open()
+  const std::string& name() const { return name_; }  // sources as given to open(), joined by commas
   const std::vector<std::string>& source_names() const { return source_names_; }  // as mixture().sources()
   size_t files() const { return parts_.size(); }
   const DatasetFile& file(size_t index) const { return parts_[index].file; }

@@ -37,9 +37,10 @@ std::string answer_text(const RenderedExample& rendered) {
   return text;
 }
 
-Status count_row(const Preference& row, const RowSettings& settings, std::string where, int64_t examples,
-                 PreferenceReport& report) {
-  PreferenceExample example{std::move(where), row.label, {}, {}};
+// Counts a row; `example` receives its answers.
+Status count_row(const Preference& row, const RowSettings& settings, PreferenceReport& report,
+                 PreferenceExample& example) {
+  example.label = row.label;
   ASSIGN_OR_RETURN(Answer chosen, load_answer(row.chosen, settings));
   bool cut = chosen.cut, empty = check_row(row.chosen).empty_answer;
   report.chosen_tokens += chosen.tokens;
@@ -58,7 +59,6 @@ Status count_row(const Preference& row, const RowSettings& settings, std::string
   report.too_long += cut;
   report.empty_answers += empty;
   example.chosen = std::move(chosen.rendered);
-  if (std::ssize(report.examples) < examples) report.examples.push_back(std::move(example));
   return {};
 }
 
@@ -74,8 +74,12 @@ Result<PreferenceReport> report_preferences(const Dataset& dataset, const RowSet
   report.max_tokens = settings.tokens.max_tokens;
   for (int64_t row = 0; row < report.scanned_rows; ++row) {
     ASSIGN_OR_RETURN(const Preference preference, dataset.preference(row));
-    Status status = count_row(preference, settings, dataset.where(row), examples, report);
+    PreferenceExample example;
+    Status status = count_row(preference, settings, report, example);
     if (!status.ok()) return std::move(status).error().within(dataset.where(row));
+    if (row >= examples) continue;
+    example.where = dataset.where(row);
+    report.examples.push_back(std::move(example));
   }
   return report;
 }

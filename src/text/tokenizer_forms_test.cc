@@ -187,9 +187,9 @@ struct PreCase {
   const char* tokenizer;
   const char* pre;
 };
-class GgufPre : public testing::TestWithParam<PreCase> {};
+class GgufPreNames : public testing::TestWithParam<PreCase> {};
 
-TEST_P(GgufPre, GivesTheIdsOfTokenizerJson) {
+TEST_P(GgufPreNames, GivesTheIdsOfTokenizerJson) {
   const std::string path = kShared + "/tokenizers/" + GetParam().tokenizer + "/tokenizer.json";
   if (!is_file(path)) GTEST_SKIP() << "no " << path;
   const Json json = read_json(path);
@@ -223,9 +223,29 @@ TEST_P(GgufPre, GivesTheIdsOfTokenizerJson) {
   expect_same_ids(load(path), load(folder / "model.gguf"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, GgufPre,
+INSTANTIATE_TEST_SUITE_P(Forms, GgufPreNames,
                          testing::Values(PreCase{"llama3", "llama-bpe"}, PreCase{"qwen3", "qwen2"},
                                          PreCase{"deepseek_v3", "deepseek-v3"}, PreCase{"gptoss", "gpt-4o"}));
+
+// A name that llama.cpp knows and this program does not, as any other, is refused by name: another rule would
+// give other ids in silence.
+TEST(GgufPre, UnknownNamesAreRefusedByName) {
+  const TestFolder folder;
+  for (const char* pre :
+       {"gemma4", "granite-embed-multi-311m", "granite-embed-multi-97m", "sarvam-moe", "whitespace",
+        "chameleon", "afmoe", "laguna", "mellum2", "k2-horizon", "", "qwen"}) {
+    GgufWriter writer;
+    writer.text("tokenizer.ggml.model", "gpt2");
+    writer.text("tokenizer.ggml.pre", pre);
+    writer.texts("tokenizer.ggml.tokens", {"a", "b", "ab"});
+    writer.texts("tokenizer.ggml.merges", {"a b"});
+    folder.put("model.gguf", writer.file());
+    const auto tokenizer = Tokenizer::from_file(folder / "model.gguf");
+    ASSERT_FALSE(tokenizer.ok()) << pre;
+    EXPECT_EQ(tokenizer.error().code, ErrorCode::unsupported);
+    EXPECT_EQ(tokenizer.error().message, "pre-tokeniser \"" + std::string(pre) + "\" is not known");
+  }
+}
 
 // Cases that swift-transformers tests its tokenizers by.
 struct SwiftCase {

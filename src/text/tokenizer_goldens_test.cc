@@ -144,7 +144,7 @@ TEST_P(SharedTokenizer, EqualsReference) {
   const std::string key = GetParam();
   const std::string path = kShared + "/" + key;
   if (!is_file(path)) GTEST_SKIP() << "no " << path;
-  const bool is_model = key.find("/tokenizer.model") != std::string::npos;
+  const bool is_model = key.find("/tokenizer.model") != std::string::npos || key.ends_with(".gguf");
   // Without the configuration beside it, which may decide on BOS and EOS.
   auto tokenizer = is_model ? Tokenizer::from_file(path) : Tokenizer::from_json(read_text(path), path);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
@@ -161,7 +161,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "tokenizers/internlm2/tokenizer.model", "tokenizers/llama2/tokenizer.model",
                     "tokenizers/minicpm3/tokenizer.model", "tokenizers/mistral_v0_1/tokenizer.model",
                     "tokenizers/mistral_v0_3/tokenizer.model.v2",
-                    "tokenizers/mistral_v0_3/tokenizer.model.v3", "tokenizers/yi/tokenizer.model"));
+                    "tokenizers/mistral_v0_3/tokenizer.model.v3", "tokenizers/yi/tokenizer.model",
+                    "gguf_vocab/ggml-vocab-baichuan.gguf"));
 
 void check_element(const Json& element, const std::string& base) {
   Json file = Json::parse(base);

@@ -38,7 +38,7 @@ $ cat > break.py <<'END'
 > data = bytearray(pathlib.Path(sys.argv[1] + "/io/reference.gguf").read_bytes()); data[8:16] = struct.pack("<Q", 2**63); (g / "count.gguf").write_bytes(data)
 > END
 $ python3 break.py "$TESTS"
-$ echo 'try() { tenon train --model "$1" --data d.jsonl --out r --steps 2 --rank 2 --compute f32 --tokens-per-step 64 --threads 1 "${@:2}" 2>&1 | grep -a -v -e "^model " -e "^data " -e "^adapter " -e "^compute " -e "^memory " -e "^kernels " -e "^step "; echo "exit ${PIPESTATUS[0]}"; }' > try.sh
+$ echo 'try() { tenon train --model "$1" --data "${data:-d.jsonl}" --out r --steps 2 --rank 2 --compute f32 --tokens-per-step 64 --threads 1 "${@:2}" 2>&1 | grep -a -v -e "^model " -e "^data " -e "^adapter " -e "^compute " -e "^memory " -e "^kernels " -e "^step "; echo "exit ${PIPESTATUS[0]}"; }' > try.sh
 
 # Weights
 $ . ./try.sh; for model in cut huge overlap overflow dtype integers lacks index; do echo "== $model"; try $model; done
@@ -133,22 +133,22 @@ exit 2
 
 # Data
 $ . ./try.sh; : > empty.jsonl; printf '{"prompt":"a\xff","completion":"b"}\n' > bytes.jsonl; echo '{"messages":[{"role":"user","content":"x"}]}' > question.jsonl; echo '{"messages":"x"}' > odd.jsonl; echo '{"prompt":"x"' > cut.jsonl
-$ . ./try.sh; for data in empty bytes question odd cut; do echo "== $data"; try m --data $data.jsonl; done
-== empty
+$ . ./try.sh; for data in empty.jsonl bytes.jsonl question.jsonl odd.jsonl cut.jsonl; do echo "== $data"; try m; done
+== empty.jsonl
 tenon: empty.jsonl: the file holds no row
 exit 2
-== bytes
+== bytes.jsonl
 tenon: bytes.jsonl:1: not valid JSON at byte 12 of the row: ...ill-formed UTF-8 byte...
 exit 2
-== question
+== question.jsonl
 tenon: question.jsonl: none of 1 rows has a token to train on (0 too long, 1 without an answer inside the limit of 64 tokens)
   Raise the limit of tokens, or look at how the rows are written.
 exit 2
-== odd
+== odd.jsonl
 tenon: odd.jsonl:1: the row has no known format; its keys are: messages
   Known: messages; ...
 exit 2
-== cut
+== cut.jsonl
 tenon: cut.jsonl:1: not valid JSON at byte 13 of the row: syntax error while parsing object - unexpected end of input; expected '}'
 exit 2
 

@@ -30,3 +30,13 @@ $ tenon eval --model m --data d.jsonl --adapter "$TESTS/golden/qwen3/adapter"
 tenon: ...q_proj.lora_A.weight: the shapes [4, 32] and [64, 4] do not fit a layer of 32 inputs and 32 outputs
   The adapter was trained on another base model.
 [exit 2]
+
+# Several sources, each with a weight, under other column names.
+$ printf '%s\n' 'question,reply' 'Say a, a' 'Say b, bb' > d.csv
+$ tenon eval --model m --data d.csv:0.5 --data d.csv:0.5 --columns prompt=question,completion=reply --compute f32 --threads 1
+loss ...  perplexity ...  token accuracy ...%  (4 rows, 12 tokens)
+
+$ tenon eval --model m --data d.csv:0.5 --data d.csv --columns prompt=question,completion=reply
+tenon: d.csv:0.5,d.csv: some sources have a weight and some have none
+  Give every source a weight, or none.
+[exit 2]

@@ -64,6 +64,13 @@ example, pairs.jsonl:1:
 chosen: good one
 rejected: bad
 
+# Several sources.
+$ tenon inspect data rows.jsonl:0.9 asked.jsonl:0.1
+path        rows.jsonl:0.9,asked.jsonl:0.1
+row format  messages
+rows        6
+...
+
 # Bad input.
 $ tenon inspect data missing.jsonl
 tenon: missing.jsonl: there is no such file or folder
@@ -71,10 +78,6 @@ tenon: missing.jsonl: there is no such file or folder
 $ tenon inspect data rows.jsonl:0.5,asked.jsonl
 tenon: rows.jsonl:0.5,asked.jsonl: some sources have a weight and some have none
   Give every source a weight, or none.
-[exit 2]
-$ tenon inspect data rows.jsonl asked.jsonl
-tenon: inspect: unexpected argument 'asked.jsonl'
-  See 'tenon inspect --help'.
 [exit 2]
 $ printf 'PAR1....' > rows.parquet; tenon inspect data rows.parquet
 tenon: rows.parquet: this is not a kind of data file that Tenon reads

@@ -2,7 +2,7 @@
 
 $ "$TESTS/make_tiny_model" m
 $ for i in $(seq 40); do echo "{\"prompt\":\"Say $i\",\"completion\":\" it is $i\"}"; done > d.jsonl
-$ echo 'common() { tenon train --model m --data d.jsonl --rank 2 --alpha 4 --dropout 0.1 --compute f32 --tokens-per-step 128 --accumulate 2 --threads 1 --steps 300 --checkpoint-every 20 "$@"; }' > common.sh
+$ echo 'common() { tenon train --model m --data "${data:-d.jsonl}" --rank 2 --alpha 4 --dropout 0.1 --compute f32 --tokens-per-step 128 --accumulate 2 --threads 1 --steps 300 --checkpoint-every 20 "$@"; }' > common.sh
 $ . ./common.sh; common --out whole 2> /dev/null; ls whole/checkpoints
 step-00000280.safetensors
 step-00000300.safetensors
@@ -59,8 +59,8 @@ $ cp d.jsonl was.jsonl; echo '{"prompt":"one","completion":" more"}' >> d.jsonl;
 tenon: INT: it would not be the same run: data has changed
   Put it back as it was, or begin another run with --out.
 
-$ mkdir parts; head -20 d.jsonl > parts/a.jsonl; tail -20 d.jsonl > parts/b.jsonl; . ./common.sh; common --data parts --out many --steps 4 2> /dev/null; common --data parts/a.jsonl:0.7,parts/b.jsonl:0.3 --out mixed --steps 4 2> /dev/null
-$ tenon train --resume mixed --data parts/a.jsonl:0.5,parts/b.jsonl:0.5 --steps 6 2>&1 | tail -2
+$ mkdir parts; head -20 d.jsonl > parts/a.jsonl; tail -20 d.jsonl > parts/b.jsonl; . ./common.sh; data=parts common --out many --steps 4 2> /dev/null; data=parts/a.jsonl:0.7 common --data parts/b.jsonl:0.3 --out mixed --steps 4 2> /dev/null
+$ tenon train --resume mixed --data parts/a.jsonl:0.5 --data parts/b.jsonl:0.5 --steps 6 2>&1 | tail -2
 tenon: mixed: it would not be the same run: data mixture has changed
   Put it back as it was, or begin another run with --out.
 [exit 2]

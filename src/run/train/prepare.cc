@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/checked_math.h"
+#include "base/iso_time.h"
 #include "run/train/stream_settings.h"
 #include "run/train/trainer.h"
 
@@ -65,6 +66,7 @@ StreamSettings stream_settings(const TrainJob& job, DataPart part) {
   StreamSettings settings;
   settings.rows.render.chat_template = job.text.chat_template ? &*job.text.chat_template : nullptr;
   settings.rows.render.tokenizer = &job.text.tokenizer;
+  settings.rows.render.options = job.text.render;
   settings.rows.render.train_on = *train_on_from_name(recipe.train_on);
   settings.rows.tokens.tokenizer = &job.text.tokenizer;
   settings.rows.tokens.max_tokens = static_cast<int32_t>(recipe.max_tokens);
@@ -79,7 +81,10 @@ StreamSettings stream_settings(const TrainJob& job, DataPart part) {
 Result<std::unique_ptr<TrainJob>> prepare_training(const TrainRecipe& given, const Device& device) {
   ASSIGN_OR_RETURN(TrainRecipe recipe, effective_recipe(given, device));
   ASSIGN_OR_RETURN(Model model, open_model(recipe.model));
-  ASSIGN_OR_RETURN(ModelText text, open_text(model, recipe.chat_template));
+  ASSIGN_OR_RETURN(ModelText text, open_text(model, recipe.chat_template, recipe.clock));
+  // Decided once: a run that goes on or is replayed renders the same bytes.
+  if (recipe.clock.empty() && text.chat_template && text.chat_template->reads_variable("strftime_now"))
+    recipe.clock = iso_time_text(*text.render.clock_unix_seconds);
   ASSIGN_OR_RETURN(const ColumnNames columns, column_names(recipe.columns));
   ASSIGN_OR_RETURN(Dataset data, Dataset::open(recipe.data, columns));
   std::optional<Dataset> eval_data;

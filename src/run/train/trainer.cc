@@ -214,7 +214,7 @@ Status Trainer::check_first(const StepReport& report) const {
   }
   if (report.gradient_norm == 0) {
     return bad_argument(
-        "no gradient reaches the adapter", job_.recipe.data,
+        "no gradient reaches the adapter", job_.data.name(),
         "Every gradient of the first step is zero; check the targets and what is trained on.");
   }
   return {};

@@ -1,4 +1,4 @@
-#include "cli/iso_time.h"
+#include "base/iso_time.h"
 
 #include <fmt/format.h>
 
@@ -82,6 +82,16 @@ std::optional<IsoTime> parse(std::string_view text) {
 Result<IsoTime> parse_iso_time(std::string_view text) {
   if (const auto time = parse(text)) return *time;
   return bad_argument(fmt::format("'{}' is not a time", text), {}, "Write it as 2024-07-26T12:34:56Z.");
+}
+
+std::string iso_time_text(int64_t unix_seconds) {
+  const std::chrono::sys_seconds time{std::chrono::seconds(unix_seconds)};
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
 }
 
 }  // namespace tenon

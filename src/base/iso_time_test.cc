@@ -1,4 +1,4 @@
-#include "cli/iso_time.h"
+#include "base/iso_time.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,12 @@ TEST(IsoTime, Reads) {
   EXPECT_EQ(parse_iso_time("2024-07-26T12:34+02:00")->utc_offset_seconds, 7200);
   EXPECT_EQ(parse_iso_time("2024-07-26T12:34-0330")->utc_offset_seconds, -12600);
   EXPECT_EQ(parse_iso_time("2024-02-29")->unix_seconds, 1709164800);
+}
+
+TEST(IsoTime, Writes) {
+  EXPECT_EQ(iso_time_text(0), "1970-01-01T00:00:00Z");
+  EXPECT_EQ(iso_time_text(1721997296), "2024-07-26T12:34:56Z");
+  EXPECT_EQ(iso_time_text(-1), "1969-12-31T23:59:59Z");
 }
 
 TEST(IsoTime, RefusesWhatIsNone) {
