@@ -12,6 +12,7 @@
 #include "ops/mul.h"
 #include "ops/normalise.h"
 #include "ops/reshape.h"
+#include "ops/routing.h"
 #include "ops/scale.h"
 #include "ops/silu.h"
 #include "ops/swiglu.h"
@@ -86,6 +87,11 @@ ValueId sparse_mixer(Context& c, ValueId logits, ValueId experts, double slack) 
   return concat_columns(c.b, weights);
 }
 
+// The experts of each token's id.
+ValueId experts_of_ids(Context& c, const MoeSpec& moe) {
+  return lookup_ids(c.b, weight_vector(c, moe.expert_table, Shape{c.spec.vocab, moe.top_k.k}), c.ids);
+}
+
 }  // namespace
 
 Routes route(Context& c, const MoeSpec& moe, ValueId x) {
@@ -103,7 +109,7 @@ Routes route(Context& c, const MoeSpec& moe, ValueId x) {
     choice = add_row(c.b, choice, bias_row);
   }
   Routes routes;
-  routes.experts = top_k(c.b, choice, moe.top_k);
+  routes.experts = moe.expert_table.empty() ? top_k(c.b, choice, moe.top_k) : experts_of_ids(c, moe);
   routes.weights = gather_columns(c.b, scores, routes.experts);
   if (moe.scores == RouterScores::softmax_of_chosen)
     routes.weights = normalise(c.b, routes.weights, NormaliseKind::softmax);

@@ -142,10 +142,38 @@ Device* opened_device() {
 }
 
 // Ops without a kernel here: a plan that needs one is refused and names it.
-constexpr std::string_view kNotServed[] = {
-    "index_top_k",           "index_top_k_paged",     "linear_attention",      "linear_attention_cached",
-    "linear_attention_grad", "selective_scan",        "selective_scan_cached", "selective_scan_grad",
-    "sparse_attention",      "sparse_attention_grad", "sparse_paged_attention"};
+constexpr std::string_view kNotServed[] = {"biased_sparse_attention",
+                                           "biased_sparse_attention_grad",
+                                           "biased_sparse_paged_attention",
+                                           "block_ids",
+                                           "block_top_k",
+                                           "block_top_k_paged",
+                                           "entry_pool",
+                                           "entry_pool_cached",
+                                           "entry_pool_grad",
+                                           "entry_top_k",
+                                           "entry_top_k_paged",
+                                           "every_entry",
+                                           "index_top_k",
+                                           "index_top_k_paged",
+                                           "linear_attention",
+                                           "linear_attention_cached",
+                                           "linear_attention_grad",
+                                           "lookup_ids",
+                                           "mix_rows",
+                                           "mix_rows_grad_weights",
+                                           "ngram_ids",
+                                           "ngram_ids_cached",
+                                           "selective_scan",
+                                           "selective_scan_cached",
+                                           "selective_scan_grad",
+                                           "shift_ids",
+                                           "sinkhorn",
+                                           "sinkhorn_grad",
+                                           "sparse_attention",
+                                           "sparse_attention_grad",
+                                           "sparse_paged_attention",
+                                           "window_entry_ids"};
 
 bool is_served(std::string_view op) {
   return op != "reshape" &&  // a view: no kernel runs
