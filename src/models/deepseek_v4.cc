@@ -65,7 +65,8 @@ Sizes read_sizes(ConfigReader& config) {
     if (const Status status = rates->status(); !status.ok()) config.fail(status.error());
   }
   config.require(config.positive_or("num_key_value_heads", 1) == 1, "num_key_value_heads", "must be 1");
-  config.require(s.heads % s.groups == 0, "o_groups", "must divide num_attention_heads");
+  config.require(s.groups <= 1024 && s.heads % s.groups == 0, "o_groups",
+                 "must be at most 1024 and divide num_attention_heads");
   config.require(s.rope_dim <= s.head_dim && s.rope_dim % 2 == 0, "qk_rope_head_dim",
                  "must be even and at most head_dim");
   return s;
@@ -194,7 +195,7 @@ Result<ModelSpec> read_deepseek_v4(ConfigReader& config) {
   const std::vector<std::string> kinds = attention_kinds(config, spec.blocks.size());
   const std::vector<bool> by_id = layers_by_id(config, spec.blocks.size());
   spec.streams = config.positive_or("hc_mult", 4);
-  config.require(spec.streams > 1, "hc_mult", "must be more than one");
+  config.require(spec.streams > 1 && spec.streams <= 64, "hc_mult", "must be between 2 and 64");
   spec.ropes = read_ropes(config, s, spec.max_positions);
   const double eps = config.number_or("hc_eps", 1e-6);
   HyperConnectionSizes hyper{.norm_eps = spec.final_norm.eps, .before_eps = eps, .after_scale = 2};

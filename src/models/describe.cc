@@ -22,7 +22,7 @@ std::string reach_name(const AttendSpec& attend, const char* plain) {
 }
 
 bool chooses_keys(const AttentionSpec& a) {
-  return a.indexer.has_value();
+  return a.indexer.has_value() || a.value_mask.has_value();
 }
 
 bool chooses_keys(const LatentAttentionSpec& a) {
@@ -45,6 +45,7 @@ std::string mixer_name(const MixerSpec& mixer) {
                  [](const AttentionSpec& a) { return attend_name(a, "attention"); },
                  [](const LatentAttentionSpec& a) { return attend_name(a, "latent attention"); },
                  [](const CompressedAttentionSpec& a) { return compressed_name(a); },
+                 [](const ConvolvedAttentionSpec& a) { return reach_name(a.attend, "convolved attention"); },
                  [](const ShortConvSpec&) { return std::string("short convolution"); },
                  [](const DeltaSpec&) { return std::string("gated delta"); },
                  [](const Mamba2Spec&) { return std::string("Mamba-2"); },

@@ -36,7 +36,7 @@ ValueId input(Builder& b, const ForwardOptions& options, const char* name, int64
 
 ForwardContext make_context(Builder& builder, const ModelSpec& spec, const ForwardOptions& options,
                             ValueId ids, ValueId positions) {
-  ForwardContext c{builder, spec, options, {}, {}, {}, {}, {}, ids, positions, {}, {}, {}, {}};
+  ForwardContext c{builder, spec, options, {}, {}, {}, {}, {}, ids, positions, {}, {}, {}, {}, {}};
   if (options.cache) {
     const Shape table{options.cache->streams, options.cache->max_pages};
     c.slots = input(builder, options, kSlotsInput, options.tokens);
@@ -69,6 +69,13 @@ int64_t embedding_width(const ModelSpec& spec) {
   return spec.embedding_width > 0 ? spec.embedding_width : spec.hidden;
 }
 
+// (x + bias) * weight, of rows [tokens, hidden].
+ValueId shifted(ForwardContext& c, ValueId x, const std::string& bias, const std::string& weight) {
+  const Shape row{c.spec.hidden};
+  if (!bias.empty()) x = add_row(c.b, x, weight_vector(c, bias, row));
+  return weight.empty() ? x : mul_row(c.b, x, weight_vector(c, weight, row));
+}
+
 ValueId embed(ForwardContext& c, ValueId ids) {
   const ModelSpec& spec = c.spec;
   const DType compute = c.options.compute;
@@ -87,7 +94,7 @@ ValueId embed(ForwardContext& c, ValueId ids) {
     const ValueId fixed = c.b.add_constant("position_table", positions, spec.position_table);
     x = add(c.b, x, embedding(c.b, fixed, c.positions, compute));
   }
-  return apply(c, spec.embedding_norm, x);
+  return shifted(c, apply(c, spec.embedding_norm, x), spec.embedding_shift, spec.embedding_weight);
 }
 
 // Rows of a table, through which no gradient flows for ids beyond it: they read row 0, which pads and is not
@@ -126,10 +133,9 @@ struct Joint {
 };
 
 ValueId join(ForwardContext& c, const ResidualSpec& spec, const Joint& in, ValueId y, double scale) {
-  ValueId x = times(c, spec.from_normed ? in.normed : in.raw, spec.skip);
-  if (!spec.skip_weight.empty())
-    x = mul_row(c.b, x, weight_vector(c, spec.skip_weight, Shape{c.spec.hidden}));
-  return add(c.b, x, times(c, y, scale * spec.branch));
+  const ValueId x = times(c, spec.from_normed ? in.normed : in.raw, spec.skip);
+  y = shifted(c, times(c, y, scale * spec.branch), spec.branch_bias, spec.branch_weight);
+  return add(c.b, shifted(c, x, spec.skip_bias, spec.skip_weight), y);
 }
 
 ValueId apply_parallel(ForwardContext& c, const BlockSpec& block, int32_t layer, ValueId x) {

@@ -129,10 +129,7 @@ struct ApplyMixer {
     h.q = rotate(c, a.rope, h.q);
     if (a.norm_after_rope) h.q = norm_heads(c, a.q_norm, h.q);
     h.q = scale_by_position(c, a.q_scale, h.q);
-    ValueId out = a.kv_from >= 0 ? attend_to_layer(a, h.q)
-                  : a.indexer    ? attend_chosen(c, a.attend, layer, h.q, keys(a, h.k), values(a, h.v),
-                                                 choose_blocks(c, *a.indexer, layer, x))
-                                 : attend(c, a.attend, layer, h.q, keys(a, h.k), values(a, h.v));
+    ValueId out = attend_by_kind(a, h);
     if (a.differential) out = difference(a, out);
     out = reshape(c.b, out, Shape{c.tokens(), c.b.shape(out).elements() / c.tokens()});
     if (a.gate.present()) gate = apply(c, a.gate, x);
@@ -143,6 +140,15 @@ struct ApplyMixer {
     }
     if (a.gate_kind != GateKind::none) out = gated(c, a.gate_kind, out, gate, a.heads);
     return apply(c, a.o, apply(c, a.out_norm, out));
+  }
+
+  ValueId attend_by_kind(const AttentionSpec& a, const Heads& h) const {
+    if (a.kv_from >= 0) return attend_to_layer(a, h.q);
+    const ValueId k = keys(a, h.k), v = values(a, h.v);
+    if (a.value_mask) return attend_masked(c, a, layer, h.q, k, v);
+    if (a.indexer)
+      return attend_chosen(c, a.attend, layer, h.q, k, v, choose_blocks(c, *a.indexer, layer, x));
+    return attend(c, a.attend, layer, h.q, k, v);
   }
 
   ValueId keys(const AttentionSpec& a, ValueId k) const {
@@ -202,6 +208,9 @@ struct ApplyMixer {
   ValueId operator()(const RecurrentUnitSpec& spec) const { return apply_recurrent_unit(c, spec, layer, x); }
   ValueId operator()(const AttentionExpertsSpec& spec) const {
     return apply_attention_experts(c, spec, layer, x);
+  }
+  ValueId operator()(const ConvolvedAttentionSpec& spec) const {
+    return apply_convolved_attention(c, spec, layer, x);
   }
   ValueId operator()(const CompressedAttentionSpec& spec) const {
     return apply_compressed_attention(c, spec, layer, x);

@@ -4,8 +4,11 @@
 #include <cmath>
 
 #include "models/layers.h"
+#include "ops/activation.h"
 #include "ops/biased_sparse_attention.h"
 #include "ops/block_top_k.h"
+#include "ops/broadcast.h"
+#include "ops/cast.h"
 #include "ops/causal_conv.h"
 #include "ops/columns.h"
 #include "ops/entry_ids.h"
@@ -124,6 +127,41 @@ ValueId attend_chosen(ForwardContext& c, const AttendSpec& spec, int32_t layer, 
       q, cached(c, "k", layer, k), cached(c, "v", layer, v), c.page_table, c.stream, ids};
   return biased ? biased_sparse_paged_attention(c.b, inputs, sinks, spec.scale)
                 : sparse_paged_attention(c.b, inputs, spec.scale);
+}
+
+ValueId attend_masked(ForwardContext& c, const AttentionSpec& a, int32_t layer, ValueId q, ValueId k,
+                      ValueId v) {
+  const ValueMaskSpec& mask = *a.value_mask;
+  const int64_t tokens = c.tokens(), kv = a.kv_heads;
+  const ValueId step = as_f32(c, apply(c, mask.step, reshape(c.b, v, Shape{tokens, kv * a.v_head_dim})));
+  const ValueId rate = weight_vector(c, mask.rate, Shape{kv});
+  ValueId weight = mul_row(c.b, activation(c.b, step, ActivationKind::softplus), rate);
+  weight = activation(c.b, weight, ActivationKind::exp);
+  const auto in_compute = [&](ValueId x) {
+    return c.options.compute == DType::f32 ? x : cast(c.b, x, c.options.compute);
+  };
+  weight = in_compute(weight);
+  // The weight is one more element of a key, against a constant of the query.
+  const ValueId share = c.b.add_constant(fmt::format("mask_share.{}", layer), Shape{1},
+                                         {static_cast<float>(1 / a.attend.scale)});
+  q = concat_columns(c.b, {q, in_compute(fill(c.b, share, Shape{tokens, a.heads, 1}))});
+  k = concat_columns(c.b, {k, reshape(c.b, weight, Shape{tokens, kv, 1})});
+  const ValueId one = c.b.add_constant("one", Shape{1}, {1.0f});
+  const ValueId ones = fill(c.b, one, Shape{tokens, 1});
+  const ValueId query = reshape(c.b, in_compute(ones), Shape{tokens, 1, 1});
+  std::vector<ValueId> ids;
+  for (int64_t head = 0; head < kv; ++head) {
+    const ValueId key = reshape(c.b, slice_columns(c.b, weight, head, 1), Shape{tokens, 1, 1});
+    const std::string part = fmt::format("index_{}", head);
+    c.b.set_name(fmt::format("layer {} mask", layer));
+    ids.push_back(c.options.cache ? index_top_k_paged(c.b,
+                                                      {query, cached(c, part.c_str(), layer, key), ones,
+                                                       c.page_table, c.stream, c.positions},
+                                                      mask.keep, 1)
+                                  : index_top_k(c.b, query, key, ones, c.sequence_begin, mask.keep, 1));
+  }
+  const ValueId joined = kv == 1 ? ids[0] : concat_columns(c.b, ids);
+  return attend_chosen(c, a.attend, layer, q, k, v, reshape(c.b, joined, Shape{tokens, kv, mask.keep}));
 }
 
 ValueId rotate_from(ForwardContext& c, int32_t rope, int64_t from, ValueId x) {

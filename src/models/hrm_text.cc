@@ -1,5 +1,7 @@
 // Two stacks of layers that run in loops (HRM): a slow stream and a fast one, each round of a stack beginning
 // from the sum of both. Early rounds of the fast stack take no gradient.
+#include <algorithm>
+
 #include "models/decoder.h"
 #include "models/family.h"
 
@@ -55,7 +57,8 @@ Result<ModelSpec> read_hrm_text(ConfigReader& config) {
   const int64_t slow = config.positive("H_cycles"), fast = config.positive("L_cycles");
   const std::vector<double> trained = config.numbers_or_empty("L_bp_cycles");
   ModelSpec spec = read_decoder(config, traits);
-  config.require(slow * (fast + 1) * layers <= 10000, "H_cycles", "is implausibly large");
+  config.require(std::max({slow, fast, layers}) <= 100 && slow * (fast + 1) * layers <= 10000, "H_cycles",
+                 "is implausibly large");
   if (!config.status().ok() || spec.blocks.empty()) return spec;
   spec.embedding_scale = config.number_or("embedding_scale", 1);
   const std::vector<BlockSpec> fast_stack = read_stack(spec, "L_module", layers);

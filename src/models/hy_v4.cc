@@ -33,7 +33,7 @@ Result<ModelSpec> read_hy_v4(ConfigReader& config) {
                        .eps = spec.final_norm.eps};
   traits.types = indexer_types(config, spec.blocks.size());
   config.require(traits.rope_from >= 0, "index_head_dim", "is less than qk_rope_head_dim");
-  config.require(spec.streams > 1, "hc_mult", "must be more than one");
+  config.require(spec.streams > 1 && spec.streams <= 64, "hc_mult", "must be between 2 and 64");
   set_indexers(config, spec, traits);
   if (!config.status().ok()) return spec;
   for (size_t i = 0; i < spec.blocks.size(); ++i) {

@@ -24,6 +24,7 @@ struct ForwardContext {
   ValueId embedded;                             // the stream before the first block
   ValueId per_layer;                            // [tokens, blocks, width] or invalid
   std::map<int32_t, ValueId> chosen;            // keys that a layer's indexer chose
+  ValueId router;                               // what the last router of several layers carries over
   std::vector<std::pair<ValueId, ValueId>> kv;  // k and v of each layer: rows, or caches
 
   int64_t tokens() const { return options.tokens; }
@@ -54,6 +55,10 @@ ValueId attend_chosen(ForwardContext& c, const AttendSpec& spec, int32_t layer, 
 ValueId cached(ForwardContext& c, const char* part, int32_t layer, ValueId rows);
 ValueId choose_keys(ForwardContext& c, const IndexerSpec& spec, int32_t layer, ValueId x, ValueId q_latent);
 ValueId choose_blocks(ForwardContext& c, const BlockIndexerSpec& spec, int32_t layer, ValueId x);
+ValueId apply_convolved_attention(ForwardContext& c, const ConvolvedAttentionSpec& spec, int32_t layer,
+                                  ValueId x);
+ValueId attend_masked(ForwardContext& c, const AttentionSpec& spec, int32_t layer, ValueId q, ValueId k,
+                      ValueId v);
 ValueId apply_compressed_attention(ForwardContext& c, const CompressedAttentionSpec& spec, int32_t layer,
                                    ValueId x);
 // What an n-gram embedding adds to the streams.

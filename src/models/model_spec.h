@@ -106,6 +106,14 @@ struct BlockIndexerSpec {
   int32_t upper_rope = -1;  // of the second half of the elements, where it is another
 };
 
+// Each head of keys keeps those whose values weigh most: exp(rate * softplus(step(values))), which is added
+// to their scores (Doge).
+struct ValueMaskSpec {
+  int64_t keep = 0;
+  LinearSpec step;   // of all values to heads of keys
+  std::string rate;  // weight [kv_heads]
+};
+
 // Softmax attention with grouped keys and values.
 struct AttentionSpec {
   int64_t heads = 0;
@@ -130,6 +138,7 @@ struct AttentionSpec {
   double v_scale = 1;
   AttendSpec attend;
   std::optional<BlockIndexerSpec> indexer;  // where keys are chosen
+  std::optional<ValueMaskSpec> value_mask;
   // out * gate, by head (gate.out = heads) or by element; `gate_in_q`: q's projection gives each head's q and
   // gate side by side.
   GateKind gate_kind = GateKind::none;
@@ -171,6 +180,28 @@ struct LatentAttentionSpec {
   LinearSpec gate;
 };
 
+// Depthwise causal convolution along the sequence: weight [channels, 1, taps].
+struct ConvSpec {
+  std::string path;
+  int64_t channels = 0;
+  int64_t taps = 0;
+  bool bias = false;
+};
+
+// Attention whose queries and keys pass two causal convolutions, by channel and by head, beside the mean of a
+// query and the key that it meets; half of the values are those of the token before (Zaya). Queries and keys
+// are of length sqrt(head_dim), keys times a weight of their head.
+struct ConvolvedAttentionSpec {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  LinearSpec q, k, v, v_late, o;
+  ConvSpec conv;         // of queries and keys side by side
+  std::string mix_path;  // weight [channels, head_dim, taps] and bias [channels]
+  int64_t mix_taps = 1;
+  std::string key_scale;  // weight [kv_heads]
+  int32_t rope = -1;
+  AttendSpec attend;
+};
+
 // Entries of compressed attention (ops/entry_pool.h): each stands for `stride` tokens, normed and rotated as
 // the first of them.
 struct CompressorSpec {
@@ -204,14 +235,6 @@ struct CompressedAttentionSpec {
 };
 
 enum class Activation : uint8_t { silu, gelu, gelu_tanh, relu, relu2, quick_gelu, xielu };
-
-// Depthwise causal convolution along the sequence: weight [channels, 1, taps].
-struct ConvSpec {
-  std::string path;
-  int64_t channels = 0;
-  int64_t taps = 0;
-  bool bias = false;
-};
 
 // A norm of x gated by another value: norm(x) * f(gate), or norm(x * f(gate)). `group` values are normed
 // together; the weight is [width], repeated where the rows are wider.
@@ -325,10 +348,21 @@ enum class RouterScores : uint8_t {
   sparse_mixer,  // each of two experts weighed among those near the best that is left (Liu et al. 2023)
 };
 
+// A router of several layers: down(x), plus what the router before had there times a weight, normed and
+// through layers with GELU.
+struct RouterMlpSpec {
+  LinearSpec down;
+  std::string carry;  // weight [width]; empty: nothing is carried over
+  NormSpec norm;
+  std::vector<LinearSpec> inner;
+  LinearSpec out;
+};
+
 // Experts chosen for each token by a router.
 struct MoeSpec {
   LinearSpec router;
-  NormSpec router_norm;  // of what goes into the router
+  std::optional<RouterMlpSpec> router_mlp;  // in place of it
+  NormSpec router_norm;                     // of what goes into the router
   RouterScores scores = RouterScores::softmax;
   std::string selection_bias;   // weight [experts], added to the scores to select; empty: none
   std::string expert_table;     // weight [vocab, k]: the experts of each token id; empty: chosen by scores
@@ -340,6 +374,7 @@ struct MoeSpec {
   double slack = 0;              // of the sparse mixer
   std::string expert_scale;      // weight [experts] that the weights are multiplied with; empty: none
   int64_t identity_experts = 0;  // after the others; they give their input back
+  bool skip_choice = false;      // after the others; gives nothing, and its bias to select is -1
   bool scale_inputs = false;     // weights multiply what goes into the experts, not what comes out
   std::string output_bias;       // weight [hidden] added to the sum; empty: none
 
@@ -368,9 +403,9 @@ struct AttentionExpertsSpec {
   AttendSpec attend;
 };
 
-using MixerSpec =
-    std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, ShortConvSpec, DeltaSpec, Mamba2Spec,
-                 MambaSpec, FixedDecaySpec, RecurrentUnitSpec, AttentionExpertsSpec, CompressedAttentionSpec>;
+using MixerSpec = std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, ShortConvSpec, DeltaSpec,
+                               Mamba2Spec, MambaSpec, FixedDecaySpec, RecurrentUnitSpec, AttentionExpertsSpec,
+                               CompressedAttentionSpec, ConvolvedAttentionSpec>;
 using FeedForwardSpec = std::variant<std::monostate, MlpSpec, MoeSpec>;
 
 // How a layer's output joins the residual stream: skip * x + branch * y.
@@ -378,7 +413,9 @@ struct ResidualSpec {
   double skip = 1;
   double branch = 1;
   bool from_normed = false;  // x is what went into the layer, after its norm
-  std::string skip_weight;   // weight [hidden] that x is multiplied with; empty: none
+  // Weights [hidden] that x and y are multiplied with, and what is added to each before; empty: none.
+  std::string skip_weight, skip_bias;
+  std::string branch_weight, branch_bias;
 };
 
 // Each token's own input to each layer (Gemma 3n, 4): project(activation(gate(x)) * input), normed, is added
@@ -510,9 +547,10 @@ struct ModelSpec {
   int64_t embedding_width = 0;  // 0: hidden
   double embedding_scale = 1;
   NormSpec embedding_norm;
-  LinearSpec project_in, project_out;  // between embedding_width and hidden; absent: none
-  std::string position_path;           // learned positions [max_positions, embedding]; empty: none
-  std::vector<float> position_table;   // fixed positions, likewise; empty: none
+  std::string embedding_shift, embedding_weight;  // [hidden], added and then multiplied with; empty: none
+  LinearSpec project_in, project_out;             // between embedding_width and hidden; absent: none
+  std::string position_path;                      // learned positions [max_positions, embedding]; empty: none
+  std::vector<float> position_table;              // fixed positions, likewise; empty: none
   // A second table [per_layer_vocab, blocks * per_layer_width] and a projection of the embedding, normed by
   // layer, give each token its input to each layer: (norm(projection) + scale * table) / sqrt(2).
   int64_t per_layer_width = 0, per_layer_vocab = 0;

@@ -88,7 +88,7 @@ int64_t end_token(ConfigReader& config) {
 // The file keeps the table in `split_ngram_parts` parts of rows.
 void store_table(ConfigReader& config, ModelSpec& spec, const NgramSpec& ngram, const std::string& path) {
   const int64_t parts = config.positive_or("split_ngram_parts", 512);
-  config.require(parts <= ngram.table_rows, "split_ngram_parts", "is more than the table has rows");
+  config.require(parts <= ngram.table_rows && parts <= 65536, "split_ngram_parts", "is too large");
   for (int64_t i = 0; i < parts && config.status().ok(); ++i) {
     StoredBlock rows;
     rows.tensor = path + ".ngram_embedding.shard_" + std::to_string(i) + ".weight";
@@ -103,14 +103,16 @@ void store_table(ConfigReader& config, ModelSpec& spec, const NgramSpec& ngram, 
 NgramSpec read_ngram(ConfigReader& config, ModelSpec& spec, const std::string& layer, int64_t index) {
   const std::string path = layer + ".ple", table = path + ".ple_embedding";
   const int64_t order = config.positive_or("ngram_size", 3);
-  const int64_t heads = config.positive_or("heads_per_ngram", 8), all = (order - 1) * heads;
+  const int64_t heads = config.positive_or("heads_per_ngram", 8);
   const int64_t wide = spec.streams * spec.hidden,
                 base = config.positive_or("ngram_vocab_size_base", 20000000);
   const int64_t multiple = config.positive_or("make_ngram_vocab_size_divisible_by", 128);
   NgramSpec out;
   out.width = config.positive_or("ple_embed_dim", spec.hidden);
-  config.require(order > 1 && order <= 64 && heads <= 4096 && out.width % all == 0, "ple_embed_dim",
-                 "must be a multiple of the n-gram heads");
+  config.require(order > 1 && order <= 64 && heads <= 256, "ngram_size", "or heads_per_ngram is implausible");
+  if (!config.status().ok()) return out;
+  const int64_t all = (order - 1) * heads;
+  config.require(out.width % all == 0, "ple_embed_dim", "must be a multiple of the n-gram heads");
   config.require(base <= (int64_t{1} << 31), "ngram_vocab_size_base", "is too large");
   if (!config.status().ok()) return out;
   out.hash.heads = heads;
@@ -138,9 +140,10 @@ NgramSpec read_ngram(ConfigReader& config, ModelSpec& spec, const std::string& l
 void set_ngrams(ConfigReader& config, ModelSpec& spec) {
   int64_t index = 0;
   for (double id : config.numbers_or_empty("ple_layer_ids")) {
-    const auto layer = static_cast<size_t>(id) - 1;
-    config.require(id >= 1 && layer < spec.blocks.size(), "ple_layer_ids", "names a layer that is not there");
+    config.require(id >= 1 && id <= static_cast<double>(spec.blocks.size()), "ple_layer_ids",
+                   "names a layer that is not there");
     if (!config.status().ok()) return;
+    const auto layer = static_cast<size_t>(id) - 1;
     spec.blocks[layer].ngram = read_ngram(config, spec, "model.layers." + std::to_string(layer), index++);
   }
 }
@@ -158,7 +161,7 @@ Result<ModelSpec> read_qwen4(ConfigReader& config) {
   ModelSpec spec = read_qwen_hybrid(config, traits, false);
   set_qwen_experts(config, spec, config.flag_or("norm_topk_prob", true));
   spec.streams = config.positive_or("hc_count", 4);
-  config.require(spec.streams > 1, "hc_count", "must be more than one");
+  config.require(spec.streams > 1 && spec.streams <= 64, "hc_count", "must be between 2 and 64");
   const int64_t rank = config.positive_or("hc_lowrank", 320);
   if (!config.status().ok() || spec.blocks.empty()) return spec;
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
