@@ -4,9 +4,9 @@
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "backend/cpu/cpu_device.h"
+#include "base/json.h"
 #include "io/json_file.h"
 #include "io/safetensors.h"
 #include "io/write_file.h"
@@ -38,7 +38,7 @@ std::vector<float> by_key_head(const Tensors& tensors, const std::string& layer,
   return out;
 }
 
-void write_model(const std::string& folder, const nlohmann::json& config, const Tensors& tensors,
+void write_model(const std::string& folder, const Json& config, const Tensors& tensors,
                  const std::map<std::string, int64_t>& columns) {
   fs::create_directories(folder);
   EXPECT_TRUE(write_file_atomic(folder + "/config.json", config.dump()).ok());
@@ -56,12 +56,14 @@ void write_model(const std::string& folder, const nlohmann::json& config, const 
 
 TEST(RepackedFamilies, InternLm2IsLlamaWithOneMatrixByKeyHead) {
   const Tensors golden = read_tensors(std::string(kGolden) + "/model.safetensors").floats;
-  nlohmann::json config = *read_json_file(std::string(kGolden) + "/config.json");
-  const size_t heads = config["num_attention_heads"], layers = config["num_hidden_layers"];
-  ASSERT_EQ(config["num_key_value_heads"], 1);
+  Json config = *read_json_file(std::string(kGolden) + "/config.json");
+  const auto size = [&](const char* key) { return config.at(key).get<int64_t>(); };
+  const auto heads = static_cast<size_t>(size("num_attention_heads"));
+  const auto layers = static_cast<size_t>(size("num_hidden_layers"));
+  ASSERT_EQ(size("num_key_value_heads"), 1);
   ASSERT_GT(heads, 1u);
-  const int64_t hidden = config["hidden_size"], inner = config["intermediate_size"];
-  const int64_t wide = config["num_attention_heads"].get<int64_t>() * config["head_dim"].get<int64_t>();
+  const int64_t hidden = size("hidden_size"), inner = size("intermediate_size");
+  const int64_t wide = size("num_attention_heads") * size("head_dim");
   Tensors packed;
   std::map<std::string, int64_t> columns;
   const auto put = [&](const std::string& name, std::vector<float> values, int64_t width) {
@@ -82,10 +84,9 @@ TEST(RepackedFamilies, InternLm2IsLlamaWithOneMatrixByKeyHead) {
     put(layer + "ffn_norm.weight", golden.at(layer + "post_attention_layernorm.weight"), 1);
   }
   config["model_type"] = "internlm2";
-  config["architectures"] = {"InternLM2ForCausalLM"};
-  for (const char* key : {"attention_bias", "mlp_bias"}) config.erase(key);
+  for (const char* key : {"architectures", "attention_bias", "mlp_bias"}) config.erase(key);
   config["bias"] = false;
-  config["num_key_value_heads"] = heads;
+  config["num_key_value_heads"] = static_cast<int64_t>(heads);
   const std::string folder = testing::TempDir() + "/repacked_internlm2";
   write_model(folder, config, packed, columns);
   ProbeRequest request;

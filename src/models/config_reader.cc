@@ -159,7 +159,7 @@ bool ConfigReader::is_text(std::string_view key) const {
 }
 
 bool ConfigReader::is_list(std::string_view key) const {
-  const json* value = find(key);
+  const Json* value = find(key);
   return value && value->is_array();
 }
 
