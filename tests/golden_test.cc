@@ -32,7 +32,6 @@ std::string name_of(const std::string& folder) {
 struct Demands {
   bool greedy = true;
   double train_loss = 1e-4;
-  bool adapter = true;
   double bf16_loss = 0;  // where bf16 does not hold the curve, nor small gradients
   double grad = 0;       // where float32 asks for more than the golden's tolerance
 };
@@ -56,7 +55,6 @@ std::map<std::string, Demands> supported() {
     while (words >> word) {
       if (word == "no_greedy") demands.greedy = false;
       if (word == "train_loss") words >> demands.train_loss;
-      if (word == "no_adapter") demands.adapter = false;
       if (word == "bf16_loss") words >> demands.bf16_loss;
       if (word == "grad") words >> demands.grad;
     }
@@ -84,7 +82,7 @@ std::vector<std::string> golden_folders(bool are_supported) {
 
 struct RoundedMaths {
   std::map<std::string, std::vector<float>> values;  // "logits" and "lora_grad.<...>"
-  bool chooses = false;                              // experts, by top-k
+  bool chooses = false;                              // experts or keys, by top-k
 };
 
 class Golden : public testing::TestWithParam<std::string> {
@@ -172,7 +170,8 @@ class Golden : public testing::TestWithParam<std::string> {
       if (value.role == Role::output && value.name.starts_with(kGradientPrefix))
         out.values["lora_" + value.name].assign(all[i].begin(), all[i].end());
     }
-    for (const Op& op : program.ops) out.chooses = out.chooses || op.def->name == "top_k";
+    for (const Op& op : program.ops)
+      out.chooses = out.chooses || op.def->name.find("top_k") != std::string_view::npos;
     return out;
   }
 
@@ -204,7 +203,6 @@ TEST_P(Golden, BaseInFloat32) {
 }
 
 TEST_P(Golden, AdapterInFloat32) {
-  if (!supported()[name_of(GetParam())].adapter) GTEST_SKIP() << "its adapter is refused";
   ProbeRequest request;
   request.adapter = GetParam() + "/adapter";
   request.gradients = ProbeGradients::adapter;
@@ -228,11 +226,10 @@ TEST_P(Golden, AdapterInFloat32) {
 // rounded, plus one rounding. A small tensor may be lucky in the rounded maths, so the error of the whole
 // gradient counts for it too. The curve stays with the float32 one.
 //
-// Where experts are chosen, rounding moves tokens whose scores nearly tie to other experts, in either maths:
+// Where experts or keys are chosen, rounding moves those whose scores nearly tie, in either maths:
 // then logits, the gradient as a whole and the curve are only asked to stay near.
 TEST_P(Golden, AdapterInBf16) {
   const Demands demands = supported()[name_of(GetParam())];
-  if (!demands.adapter) GTEST_SKIP() << "its adapter is refused";
   constexpr double kBf16Factor = 3, kBf16Rounding = 0x1p-8;
   ProbeRequest request;
   request.compute = DType::bf16;

@@ -41,7 +41,7 @@ ValueId trailing_mean(Context& c, int64_t block, int32_t layer, ValueId x) {
   const ValueId weights = fill(c.b, share, Shape{channels, block});
   if (!c.options.cache) return causal_conv(c.b, x, weights, c.sequence_begin);
   const Type type{c.b.dtype(x), Shape{c.options.cache->streams, block - 1, channels}};
-  const ValueId state = c.b.add_static(Role::cache, fmt::format("cache.{}.index_window", layer), type);
+  const ValueId state = c.b.add_static(Role::cache, fmt::format("cache.{}.mean_window", layer), type);
   return causal_conv_cached(c.b, x, weights, {state, c.stream, c.positions});
 }
 

@@ -24,8 +24,9 @@ ValueId weight_vector(ForwardContext& c, const std::string& name, Shape shape) {
 }
 
 ValueId apply(ForwardContext& c, const LinearSpec& spec, ValueId x) {
-  const ValueId weight = weight_matrix(c, spec.path + spec.weight_name, Shape{spec.out, spec.in});
-  const ValueId bias = spec.bias ? weight_vector(c, spec.path + ".bias", Shape{spec.out}) : ValueId{};
+  const std::string& owner = spec.weight_path.empty() ? spec.path : spec.weight_path;
+  const ValueId weight = weight_matrix(c, owner + spec.weight_name, Shape{spec.out, spec.in});
+  const ValueId bias = spec.bias ? weight_vector(c, owner + ".bias", Shape{spec.out}) : ValueId{};
   c.b.set_name(spec.path);
   ValueId y = linear(c.b, x, weight, bias);
   if (!spec.low_rank.empty()) y = add(c.b, y, apply(c, spec.low_rank[1], apply(c, spec.low_rank[0], x)));

@@ -32,6 +32,7 @@ struct LinearSpec {
   std::string weight_name = ".weight";  // after the path
   double scale = 1;                     // of what comes out
   std::vector<LinearSpec> low_rank;     // two more, one after the other, whose output is added; empty: none
+  std::string weight_path;              // of the module whose weight and bias these are; empty: its own
 
   bool present() const { return out > 0; }
 };
