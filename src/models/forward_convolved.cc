@@ -52,7 +52,8 @@ class HeadConvolution {
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t begin = (tap * channels_ + h * dim) * dim;
       const ValueId matrix = reshape(c_.b, slice_columns(c_.b, by_tap_, begin, dim * dim), Shape{dim, dim});
-      parts.push_back(matmul(c_.b, slice_columns(c_.b, x, h * dim, dim), matrix, {.trans_b = true}));
+      const ValueId part = slice_columns(c_.b, x, h * dim, dim);
+      parts.push_back(matmul(c_.b, part, matrix, {.trans_b = true, .out_dtype = c_.b.dtype(x)}));
     }
     return parts.size() == 1 ? parts[0] : concat_columns(c_.b, parts);
   }
