@@ -1,5 +1,6 @@
 // Multi-head latent attention: DeepSeek V2 and V3 and what builds on them (MiniCPM3, Youtu, GLM 4 MoE Lite,
 // Mistral 4, Sarvam).
+#include <algorithm>
 #include <cmath>
 
 #include "models/family.h"
@@ -115,6 +116,8 @@ Result<ModelSpec> read_youtu(ConfigReader& config) {
 }
 
 Result<ModelSpec> read_minicpm3(ConfigReader& config) {
+  const int64_t share = config.positive("hidden_size") / config.positive("num_attention_heads");
+  config.suppose("v_head_dim", std::max<int64_t>(1, share));
   ModelSpec spec = read_latent_decoder(config, false);
   const double layers = static_cast<double>(spec.blocks.size());
   spec.embedding_scale = config.number_or("scale_emb", 1);
