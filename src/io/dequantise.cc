@@ -211,6 +211,15 @@ void block_q6_k(const std::byte* src, float* dst) {
   }
 }
 
+template <typename Integer>
+void row_of(const std::byte* src, float* dst, int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i) {
+    Integer value;
+    std::memcpy(&value, src + i * static_cast<int64_t>(sizeof(Integer)), sizeof(Integer));
+    dst[i] = static_cast<float>(value);
+  }
+}
+
 template <typename Block>
 void each_block(DType dtype, const std::byte* src, float* dst, int64_t elements, Block block) {
   const DTypeInfo& info = dtype_info(dtype);
@@ -257,12 +266,14 @@ void dequantise_row(DType dtype, const std::byte* src, float* dst, int64_t eleme
     case DType::q6_k:
       return each_block(dtype, src, dst, elements, block_q6_k);
     case DType::i64:
+      return row_of<int64_t>(src, dst, elements);
     case DType::i32:
+      return row_of<int32_t>(src, dst, elements);
     case DType::i8:
     case DType::u8:
       break;
   }
-  CHECK(false, "integers are not dequantised");
+  CHECK(false, "bytes are not dequantised");
 }
 
 }  // namespace tenon

@@ -14,7 +14,7 @@ namespace tenon {
 bool can_dequantise(DType dtype);
 
 // `elements` values from src to dst. `elements` is a multiple of the dtype's block. f64 is rounded to float.
-// CHECKs that can_dequantise(dtype).
+// i32 and i64 become the nearest float; any other dtype that can_dequantise() refuses is a CHECK.
 void dequantise_row(DType dtype, const std::byte* src, float* dst, int64_t elements);
 
 // True for f32, f16, bf16, q8_0, q4_0 and q4_1.

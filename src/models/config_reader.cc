@@ -158,6 +158,11 @@ bool ConfigReader::is_text(std::string_view key) const {
   return value && value->is_string();
 }
 
+bool ConfigReader::is_list(std::string_view key) const {
+  const Json* value = find(key);
+  return value && value->is_array();
+}
+
 std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
   const Json* value = find(key);
   if (!value) return std::nullopt;

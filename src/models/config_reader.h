@@ -40,6 +40,7 @@ class ConfigReader {
   std::vector<double> numbers_or_empty(std::string_view key);
   bool is_object(std::string_view key) const;
   bool is_text(std::string_view key) const;
+  bool is_list(std::string_view key) const;
   // The object under a key, or nothing. Problems found through it are reported by its own status().
   std::optional<ConfigReader> object(std::string_view key);
 

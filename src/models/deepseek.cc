@@ -1,5 +1,6 @@
 // Multi-head latent attention: DeepSeek V2 and V3 and what builds on them (MiniCPM3, Youtu, GLM 4 MoE Lite,
 // Mistral 4, Sarvam).
+#include <algorithm>
 #include <cmath>
 
 #include "models/family.h"
@@ -32,46 +33,19 @@ Result<ModelSpec> read_deepseek_v3(ConfigReader& config) {
 
 // DeepSeek-V3.2 and GLM 5: an indexer chooses each token's keys, in GLM on some layers, whose choice the next
 // ones take over.
-void set_indexers(ConfigReader& config, ModelSpec& spec, bool interleaved) {
-  const std::vector<std::string> types = config.texts_or_empty("indexer_types");
-  config.require(types.empty() || types.size() == spec.blocks.size(), "indexer_types",
-                 "must have one entry a layer");
-  for (const char* key : {"layer_types", "rope_interleave", "index_topk_freq", "index_skip_topk_offset",
-                          "indexer_rope_interleave"})
-    config.ignore(key);
-  IndexerSpec indexer;
-  indexer.heads = config.positive("index_n_heads");
-  indexer.dim = config.positive("index_head_dim");
-  indexer.keys = config.positive("index_topk");
-  if (!config.status().ok() || spec.blocks.empty()) return;
-  spec.ropes.push_back(spec.ropes[0]);
-  spec.ropes[1].interleaved = interleaved;
-  indexer.rope = 1;
-  int32_t last = -1;
-  for (size_t i = 0; i < spec.blocks.size(); ++i) {
-    auto& a = std::get<LatentAttentionSpec>(spec.blocks[i].mixer);
-    config.require(a.q_a.present(), "q_lora_rank", "is needed by the indexer");
-    if (!types.empty() && types[i] == "shared") {
-      config.require(last >= 0, "indexer_types", "must begin with a layer that chooses");
-      a.indices_from = last;
-      continue;
-    }
-    const std::string path = "model.layers." + std::to_string(i) + ".self_attn.indexer";
-    indexer.q = {path + ".wq_b", a.q_b.in, indexer.heads * indexer.dim};
-    indexer.k = {path + ".wk", spec.hidden, indexer.dim};
-    indexer.weights = {path + ".weights_proj", spec.hidden, indexer.heads};
-    indexer.k_norm = {NormKind::layer, path + ".k_norm", indexer.dim, 1e-6};
-    indexer.k_norm.bias = true;
-    a.indexer = indexer;
-    last = static_cast<int32_t>(i);
-  }
-}
-
 Result<ModelSpec> read_deepseek_v32(ConfigReader& config) {
   ModelSpec spec = read_latent_decoder(config, true);
   set_latent_experts(config, spec, read_deepseek_router(config),
                      {.selection_bias = "gate.e_score_correction_bias"});
-  set_indexers(config, spec, config.text_or("model_type", "") == "glm_moe_dsa");
+  for (const char* key : {"layer_types", "rope_interleave", "index_topk_freq", "index_skip_topk_offset",
+                          "indexer_rope_interleave"})
+    config.ignore(key);
+  if (!config.status().ok() || spec.ropes.empty()) return spec;
+  spec.ropes.push_back(spec.ropes[0]);
+  spec.ropes[1].interleaved = config.text_or("model_type", "") == "glm_moe_dsa";
+  IndexerTraits traits{.rope = 1};
+  traits.types = config.texts_or_empty("indexer_types");
+  set_indexers(config, spec, traits);
   return spec;
 }
 
@@ -107,12 +81,43 @@ Result<ModelSpec> read_axk1(ConfigReader& config) {
   return spec;
 }
 
+// A.X K2: DeepSeek-V3.2 with norms that gate their output through a low rank, and queries that bring a gate
+// of the output along.
+Result<ModelSpec> read_axk2(ConfigReader& config) {
+  ModelSpec spec = read_latent_decoder(config, true);
+  set_latent_experts(config, spec, read_deepseek_router(config),
+                     {.selection_bias = "gate.e_score_correction_bias"});
+  config.ignore("layer_types");
+  const int64_t rank = config.positive("gated_norm_rank");
+  if (!config.status().ok() || spec.ropes.empty()) return spec;
+  spec.ropes.push_back(spec.ropes[0]);
+  spec.ropes[1].interleaved = false;
+  set_indexers(config, spec, {.rope = 1});
+  const auto add_gate = [&](NormSpec& norm) {
+    norm.gate = {{norm.path + ".W_down", spec.hidden, rank}, {norm.path + ".W_up", rank, spec.hidden}};
+    norm.path += ".norm";
+  };
+  for (size_t i = 0; i < spec.blocks.size() && config.status().ok(); ++i) {
+    BlockSpec& block = spec.blocks[i];
+    auto& a = std::get<LatentAttentionSpec>(block.mixer);
+    a.gate_kind = GateKind::sigmoid;
+    a.q_gate = {"model.layers." + std::to_string(i) + ".self_attn.q_gate_proj", 2 * a.q_b.in,
+                a.heads * (a.nope_dim + a.rope_dim + a.v_head_dim)};
+    add_gate(block.mixer_norm);
+    if (std::holds_alternative<MoeSpec>(block.feed_forward)) add_gate(block.feed_forward_norm);
+  }
+  spec.renames.emplace_back("q_gate_proj", "q_b_proj");
+  return spec;
+}
+
 Result<ModelSpec> read_youtu(ConfigReader& config) {
   config.ignore("embedding_initializer_range");
   return read_latent_decoder(config, config.flag_or("rope_interleave", true));
 }
 
 Result<ModelSpec> read_minicpm3(ConfigReader& config) {
+  const int64_t share = config.positive("hidden_size") / config.positive("num_attention_heads");
+  config.suppose("v_head_dim", std::max<int64_t>(1, share));
   ModelSpec spec = read_latent_decoder(config, false);
   const double layers = static_cast<double>(spec.blocks.size());
   spec.embedding_scale = config.number_or("scale_emb", 1);
@@ -129,6 +134,7 @@ constexpr Family kFamilies[] = {
     {"deepseek_v32", {"deepseek_v32", "glm_moe_dsa"}, {}, read_deepseek_v32},
     {"mistral4", {"mistral4"}, {}, read_mistral4},
     {"axk1", {"axk1"}, {}, read_axk1},
+    {"axk2", {"axk2"}, {}, read_axk2},
     {"youtu", {"youtu"}, {}, read_youtu},
     {"minicpm3", {"minicpm3"}, {}, read_minicpm3},
 };

@@ -15,24 +15,44 @@ struct Overloaded : Ts... {
 template <typename... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-std::string attend_name(const AttendSpec& attend, const char* plain) {
+std::string reach_name(const AttendSpec& attend, const char* plain) {
   if (attend.window > 0) return fmt::format("sliding {}", plain);
   if (attend.chunk > 0) return fmt::format("chunked {}", plain);
   return plain;
 }
 
+bool chooses_keys(const AttentionSpec& a) {
+  return a.indexer.has_value() || a.value_mask.has_value();
+}
+
+bool chooses_keys(const LatentAttentionSpec& a) {
+  return a.indexer.has_value() || a.indices_from >= 0;
+}
+
+template <typename Spec>
+std::string attend_name(const Spec& a, const char* plain) {
+  return chooses_keys(a) ? fmt::format("sparse {}", plain) : reach_name(a.attend, plain);
+}
+
+std::string compressed_name(const CompressedAttentionSpec& a) {
+  if (!a.compressor) return "sliding attention";
+  return a.indexer ? "sparse compressed attention" : "compressed attention";
+}
+
 std::string mixer_name(const MixerSpec& mixer) {
   return std::visit(
       Overloaded{[](const std::monostate&) { return std::string(); },
-                 [](const AttentionSpec& a) { return attend_name(a.attend, "attention"); },
-                 [](const LatentAttentionSpec& a) { return attend_name(a.attend, "latent attention"); },
+                 [](const AttentionSpec& a) { return attend_name(a, "attention"); },
+                 [](const LatentAttentionSpec& a) { return attend_name(a, "latent attention"); },
+                 [](const CompressedAttentionSpec& a) { return compressed_name(a); },
+                 [](const ConvolvedAttentionSpec& a) { return reach_name(a.attend, "convolved attention"); },
                  [](const ShortConvSpec&) { return std::string("short convolution"); },
                  [](const DeltaSpec&) { return std::string("gated delta"); },
                  [](const Mamba2Spec&) { return std::string("Mamba-2"); },
                  [](const MambaSpec&) { return std::string("Mamba"); },
                  [](const FixedDecaySpec&) { return std::string("lightning attention"); },
                  [](const RecurrentUnitSpec&) { return std::string("RG-LRU"); },
-                 [](const AttentionExpertsSpec& a) { return attend_name(a.attend, "experts of attention"); }},
+                 [](const AttentionExpertsSpec& a) { return reach_name(a.attend, "experts of attention"); }},
       mixer);
 }
 

@@ -23,11 +23,38 @@ constexpr std::string_view kHarmless[] = {
 #include "models/harmless_keys.inc"
 };
 
-Status refuse_unread(const ConfigReader& config) {
+// Keys that switch on what their families otherwise do not have: harmless where false.
+constexpr std::string_view kSwitches[] = {"rope_interleaved", "use_mrope"};
+
+template <size_t kCount>
+bool is_among(const std::string_view (&keys)[kCount], std::string_view key) {
+  return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+}
+
+Status refuse_unread(ConfigReader& config) {
   for (const std::string& key : config.unread()) {
-    if (std::find(std::begin(kHarmless), std::end(kHarmless), key) != std::end(kHarmless)) continue;
+    if (is_among(kHarmless, key)) continue;
+    if (is_among(kSwitches, key)) {
+      config.require(!config.flag_or(key, false), key, "must be false for this architecture");
+      RETURN_IF_ERROR(config.status());
+      continue;
+    }
     return unsupported(fmt::format("the key '{}' is not known for this architecture", key), config.subject(),
                        "It may change the arithmetic. Remove it if it does not.");
+  }
+  return {};
+}
+
+// Configurations that came before their architecture had a model_type, by the class that they name.
+constexpr std::pair<std::string_view, std::string_view> kByClass[] = {{"MiniCPM3ForCausalLM", "minicpm3"}};
+
+std::string read_model_type(ConfigReader& config) {
+  const std::string given = config.text_or("model_type", "");
+  if (!given.empty()) return given;
+  for (const std::string& name : config.texts_or_empty("architectures")) {
+    for (const auto& [known, model_type] : kByClass) {
+      if (name == known) return std::string(model_type);
+    }
   }
   return {};
 }
@@ -67,7 +94,7 @@ const GgufLayout* find_gguf_layout(std::string_view architecture) {
 Result<ModelSpec> read_model_spec(const Json& config, std::string subject) {
   if (!config.is_object()) return bad_file("it is not a JSON object", std::move(subject));
   ConfigReader reader(config, std::move(subject));
-  const std::string model_type = reader.text_or("model_type", "");
+  const std::string model_type = read_model_type(reader);
   RETURN_IF_ERROR(reader.status());
   if (model_type.empty()) {
     return bad_file("the key 'model_type' is missing", reader.subject(), "It names the architecture.");

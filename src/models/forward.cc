@@ -35,8 +35,8 @@ ValueId input(Builder& b, const ForwardOptions& options, const char* name, int64
 }
 
 ForwardContext make_context(Builder& builder, const ModelSpec& spec, const ForwardOptions& options,
-                            ValueId positions) {
-  ForwardContext c{builder, spec, options, {}, {}, {}, {}, {}, positions, {}, {}, {}, {}};
+                            ValueId ids, ValueId positions) {
+  ForwardContext c{builder, spec, options, {}, {}, {}, {}, {}, ids, positions, {}, {}, {}, {}, {}};
   if (options.cache) {
     const Shape table{options.cache->streams, options.cache->max_pages};
     c.slots = input(builder, options, kSlotsInput, options.tokens);
@@ -69,6 +69,13 @@ int64_t embedding_width(const ModelSpec& spec) {
   return spec.embedding_width > 0 ? spec.embedding_width : spec.hidden;
 }
 
+// (x + bias) * weight, of rows [tokens, hidden].
+ValueId shifted(ForwardContext& c, ValueId x, const std::string& bias, const std::string& weight) {
+  const Shape row{c.spec.hidden};
+  if (!bias.empty()) x = add_row(c.b, x, weight_vector(c, bias, row));
+  return weight.empty() ? x : mul_row(c.b, x, weight_vector(c, weight, row));
+}
+
 ValueId embed(ForwardContext& c, ValueId ids) {
   const ModelSpec& spec = c.spec;
   const DType compute = c.options.compute;
@@ -87,7 +94,7 @@ ValueId embed(ForwardContext& c, ValueId ids) {
     const ValueId fixed = c.b.add_constant("position_table", positions, spec.position_table);
     x = add(c.b, x, embedding(c.b, fixed, c.positions, compute));
   }
-  return apply(c, spec.embedding_norm, x);
+  return shifted(c, apply(c, spec.embedding_norm, x), spec.embedding_shift, spec.embedding_weight);
 }
 
 // Rows of a table, through which no gradient flows for ids beyond it: they read row 0, which pads and is not
@@ -126,10 +133,9 @@ struct Joint {
 };
 
 ValueId join(ForwardContext& c, const ResidualSpec& spec, const Joint& in, ValueId y, double scale) {
-  ValueId x = times(c, spec.from_normed ? in.normed : in.raw, spec.skip);
-  if (!spec.skip_weight.empty())
-    x = mul_row(c.b, x, weight_vector(c, spec.skip_weight, Shape{c.spec.hidden}));
-  return add(c.b, x, times(c, y, scale * spec.branch));
+  const ValueId x = times(c, spec.from_normed ? in.normed : in.raw, spec.skip);
+  y = shifted(c, times(c, y, scale * spec.branch), spec.branch_bias, spec.branch_weight);
+  return add(c.b, shifted(c, x, spec.skip_bias, spec.skip_weight), y);
 }
 
 ValueId apply_parallel(ForwardContext& c, const BlockSpec& block, int32_t layer, ValueId x) {
@@ -146,6 +152,20 @@ ValueId shared_output(ForwardContext& c, const SharedLayerSpec& spec, int32_t la
   const ValueId both = apply(c, spec.mixer_norm, concat_columns(c.b, {x, c.embedded}));
   const ValueId y = apply(c, spec.feed_forward_norm, apply_mixer(c, spec.attention, layer, both));
   return apply(c, spec.projection, apply_mlp(c, spec.mlp, y));
+}
+
+bool in_streams(const BlockSpec& block) {
+  return !std::holds_alternative<std::monostate>(block.mixer_streams);
+}
+
+// Mixer and feed-forward, each reading and writing the streams `x`.
+ValueId apply_in_streams(ForwardContext& c, const BlockSpec& block, int32_t layer, ValueId x) {
+  if (block.ngram) x = add(c.b, x, apply_ngram(c, *block.ngram, layer, x));
+  const StreamsRead mixed = read_streams(c, block.mixer_streams, x);
+  x = write_streams(c, mixed, apply_mixer(c, block.mixer, layer, apply(c, block.mixer_norm, mixed.x)));
+  const StreamsRead fed = read_streams(c, block.feed_forward_streams, x);
+  return write_streams(c, fed,
+                       apply_feed_forward(c, block.feed_forward, apply(c, block.feed_forward_norm, fed.x)));
 }
 
 ValueId mix(ForwardContext& c, const BlockSpec& block, int32_t layer, ValueId x) {
@@ -193,6 +213,7 @@ namespace {
 ValueId apply_block(ForwardContext& c, const BlockSpec& block, int32_t layer, Shortcuts& shortcuts,
                     ValueId x) {
   if (block.parallel) return apply_parallel(c, block, layer, x);
+  if (in_streams(block)) return apply_in_streams(c, block, layer, x);
   if (!std::holds_alternative<std::monostate>(block.mixer)) x = mix(c, block, layer, x);
   if (!std::holds_alternative<std::monostate>(block.feed_forward)) x = feed(c, block, layer, shortcuts, x);
   const auto [first, last] = shortcuts.equal_range(layer);
@@ -200,6 +221,35 @@ ValueId apply_block(ForwardContext& c, const BlockSpec& block, int32_t layer, Sh
   if (block.per_layer) x = add(c.b, x, per_layer_output(c, *block.per_layer, layer, x));
   if (!block.output_scale.empty())
     x = times_scalar(c, x, detach(c.b, weight_vector(c, block.output_scale, Shape{1})));
+  return x;
+}
+
+// Streams that are kept beside the blocks, as they are at first.
+std::vector<ValueId> kept_streams(ForwardContext& c) {
+  std::vector<ValueId> kept;
+  for (const std::string& name : c.spec.kept_streams) {
+    if (name.empty()) {
+      kept.push_back(c.embedded);
+      continue;
+    }
+    const ValueId row = detach(c.b, weight_vector(c, name, Shape{c.spec.hidden}));
+    const ValueId rows = repeat_columns(c.b, reshape(c.b, row, Shape{1, c.spec.hidden}), c.tokens());
+    const ValueId all = reshape(c.b, rows, Shape{c.tokens(), c.spec.hidden});
+    kept.push_back(c.options.compute == DType::f32 ? all : cast(c.b, all, c.options.compute));
+  }
+  return kept;
+}
+
+ValueId enter(ForwardContext& c, const KeptStreamSpec& spec, const std::vector<ValueId>& kept, ValueId x) {
+  if (spec.enter < 0) return x;
+  return add(c.b, apply(c, spec.enter_norm, x), kept[static_cast<size_t>(spec.enter)]);
+}
+
+ValueId leave(ForwardContext& c, const KeptStreamSpec& spec, std::vector<ValueId>& kept, ValueId x) {
+  if (spec.leave < 0) return x;
+  x = apply(c, spec.leave_norm, x);
+  if (spec.detached) x = detach(c.b, x);
+  kept[static_cast<size_t>(spec.leave)] = x;
   return x;
 }
 
@@ -228,23 +278,28 @@ ValueId build_forward(Builder& builder, const ModelSpec& spec, const ForwardOpti
   CHECK(options.tokens > 0);
   const ValueId ids = input(builder, options, kIdsInput, options.tokens);
   const ValueId positions = input(builder, options, kPositionsInput, options.tokens);
-  ForwardContext c = make_context(builder, spec, options, positions);
+  ForwardContext c = make_context(builder, spec, options, ids, positions);
   ValueId x = embed(c, ids);
   c.embedded = x;
   if (spec.per_layer_width > 0) c.per_layer = per_layer_inputs(c, ids, x);
   Shortcuts shortcuts;
   std::vector<ValueId> streams;
   if (!spec.stream_in.empty()) streams = open_streams(c, x);
+  if (spec.streams > 1) x = repeat_columns(c.b, x, spec.streams);
+  std::vector<ValueId> kept = kept_streams(c);
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     builder.set_block(static_cast<int32_t>(i));
+    x = enter(c, spec.blocks[i].kept, kept, x);
     if (spec.blocks[i].altup) {
       streams = apply_altup(c, spec.blocks[i], static_cast<int32_t>(i), streams);
       continue;
     }
     x = apply_block(c, spec.blocks[i], static_cast<int32_t>(i), shortcuts, x);
+    x = leave(c, spec.blocks[i].kept, kept, x);
   }
   builder.set_block(-1);
   if (!streams.empty()) x = close_streams(c, streams);
+  if (spec.streams > 1) x = read_streams(c, spec.head_streams, x).x;
   x = apply(c, spec.final_norm, x);
   if (spec.head_dense.present()) {
     MlpSpec act;

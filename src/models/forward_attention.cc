@@ -1,7 +1,5 @@
-// Builds the mixers of a forward Program: softmax attention and latent attention.
+// Builds the mixers of a forward Program: softmax attention.
 #include <fmt/format.h>
-
-#include <cmath>
 
 #include "models/layers.h"
 #include "ops/add.h"
@@ -9,10 +7,8 @@
 #include "ops/biased_attention.h"
 #include "ops/broadcast.h"
 #include "ops/cache_write.h"
-#include "ops/cast.h"
 #include "ops/columns.h"
 #include "ops/grouped_matmul.h"
-#include "ops/index_top_k.h"
 #include "ops/mul.h"
 #include "ops/normalise.h"
 #include "ops/paged_attention.h"
@@ -20,7 +16,6 @@
 #include "ops/reshape.h"
 #include "ops/rope.h"
 #include "ops/scale.h"
-#include "ops/sparse_attention.h"
 
 namespace tenon {
 namespace {
@@ -51,14 +46,6 @@ AttentionBiases attention_biases(Context& c, const AttendSpec& spec, int32_t lay
   return biases;
 }
 
-ValueId cached(Context& c, const char* part, int32_t layer, ValueId rows) {
-  const CacheOptions& cache = *c.options.cache;
-  const Shape& shape = c.b.shape(rows);
-  const Type type{cache.dtype, Shape{cache.pages, cache.page_tokens, shape[1], shape[2]}};
-  const ValueId state = c.b.add_static(Role::cache, fmt::format("cache.{}.{}", layer, part), type);
-  return cache_write(c.b, state, rows, c.slots);
-}
-
 // Attention over k and v as `attend` keeps them: rows, or caches.
 ValueId attend_kept(Context& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v) {
   const bool biased = !spec.sinks.empty() || spec.alibi != Alibi::none || spec.chunk > 0;
@@ -74,25 +61,8 @@ ValueId attend_kept(Context& c, const AttendSpec& spec, int32_t layer, ValueId q
                 : attention(c.b, q, k, v, c.sequence_begin, options).out;
 }
 
-ValueId scale_by_position(Context& c, const std::optional<PositionScale>& scale, ValueId q) {
-  if (!scale) return q;
-  const Shape shape = c.b.shape(q);
-  const ValueId factors = position_scale(c.b, c.positions, *scale);
-  return reshape(c.b, mul_column(c.b, reshape(c.b, q, Shape{shape[0], shape[1] * shape[2]}), factors), shape);
-}
-
 ValueId clipped(Context& c, ValueId x, double clip) {
   return clip > 0 ? activation(c.b, x, ActivationKind::clamp, -clip, clip) : x;
-}
-
-// out * gate, [tokens, heads * dim].
-ValueId gated(Context& c, GateKind kind, ValueId out, ValueId gate, int64_t heads) {
-  const ValueId factor =
-      activation(c.b, gate, kind == GateKind::sigmoid ? ActivationKind::sigmoid : ActivationKind::softplus);
-  const Shape shape = c.b.shape(out);
-  if (c.b.shape(factor)[1] == shape[1]) return mul(c.b, out, factor);
-  const ValueId by_head = reshape(c.b, out, Shape{shape[0], heads, shape[1] / heads});
-  return reshape(c.b, mul_column(c.b, by_head, factor), shape);
 }
 
 // The parts of a fused projection, each [tokens, heads * dim].
@@ -159,8 +129,7 @@ struct ApplyMixer {
     h.q = rotate(c, a.rope, h.q);
     if (a.norm_after_rope) h.q = norm_heads(c, a.q_norm, h.q);
     h.q = scale_by_position(c, a.q_scale, h.q);
-    ValueId out = a.kv_from >= 0 ? attend_to_layer(a, h.q)
-                                 : attend(c, a.attend, layer, h.q, keys(a, h.k), values(a, h.v));
+    ValueId out = attend_by_kind(a, h);
     if (a.differential) out = difference(a, out);
     out = reshape(c.b, out, Shape{c.tokens(), c.b.shape(out).elements() / c.tokens()});
     if (a.gate.present()) gate = apply(c, a.gate, x);
@@ -171,6 +140,15 @@ struct ApplyMixer {
     }
     if (a.gate_kind != GateKind::none) out = gated(c, a.gate_kind, out, gate, a.heads);
     return apply(c, a.o, apply(c, a.out_norm, out));
+  }
+
+  ValueId attend_by_kind(const AttentionSpec& a, const Heads& h) const {
+    if (a.kv_from >= 0) return attend_to_layer(a, h.q);
+    const ValueId k = keys(a, h.k), v = values(a, h.v);
+    if (a.value_mask) return attend_masked(c, a, layer, h.q, k, v);
+    if (a.indexer)
+      return attend_chosen(c, a.attend, layer, h.q, k, v, choose_blocks(c, *a.indexer, layer, x));
+    return attend(c, a.attend, layer, h.q, k, v);
   }
 
   ValueId keys(const AttentionSpec& a, ValueId k) const {
@@ -231,66 +209,42 @@ struct ApplyMixer {
   ValueId operator()(const AttentionExpertsSpec& spec) const {
     return apply_attention_experts(c, spec, layer, x);
   }
-
-  void choose_keys(const IndexerSpec& spec, ValueId q_latent) const {
-    ValueId q = reshape(c.b, apply(c, spec.q, q_latent), Shape{c.tokens(), spec.heads, spec.dim});
-    ValueId k = reshape(c.b, apply(c, spec.k_norm, apply(c, spec.k, x)), Shape{c.tokens(), 1, spec.dim});
-    ValueId weights = apply(c, spec.weights, x);
-    if (c.b.dtype(weights) != DType::f32) weights = cast(c.b, weights, DType::f32);
-    weights = scale(c.b, weights, 1 / std::sqrt(static_cast<double>(spec.heads)));
-    c.b.set_name(fmt::format("layer {} indexer", layer));
-    q = rotate(c, spec.rope, q);
-    k = rotate(c, spec.rope, k);
-    const double factor = 1 / std::sqrt(static_cast<double>(spec.dim));
-    c.chosen[layer] =
-        c.options.cache
-            ? index_top_k_paged(
-                  c.b, {q, cached(c, "index", layer, k), weights, c.page_table, c.stream, c.positions},
-                  spec.keys, factor)
-            : index_top_k(c.b, q, k, weights, c.sequence_begin, spec.keys, factor);
+  ValueId operator()(const ConvolvedAttentionSpec& spec) const {
+    return apply_convolved_attention(c, spec, layer, x);
   }
-
-  ValueId attend_to_chosen(const AttendSpec& spec, int32_t chooser, const Heads& h) const {
-    const ValueId ids = c.chosen.at(chooser);
-    c.b.set_name(fmt::format("layer {} attention", layer));
-    if (!c.options.cache) return sparse_attention(c.b, h.q, h.k, h.v, ids, spec.scale);
-    return sparse_paged_attention(
-        c.b, {h.q, cached(c, "k", layer, h.k), cached(c, "v", layer, h.v), c.page_table, c.stream, ids},
-        spec.scale);
+  ValueId operator()(const CompressedAttentionSpec& spec) const {
+    return apply_compressed_attention(c, spec, layer, x);
   }
-
-  ValueId operator()(const LatentAttentionSpec& a) const {
-    const int64_t qk_dim = a.nope_dim + a.rope_dim, latent = a.kv_b.in;
-    ValueId q_latent;
-    if (a.q_a.present()) q_latent = apply(c, a.q_a_norm, apply(c, a.q_a, x));
-    ValueId q = a.q_a.present() ? apply(c, a.q_b, times(c, q_latent, a.q_latent_scale)) : apply(c, a.q, x);
-    if (a.indexer) choose_keys(*a.indexer, q_latent);
-    q = reshape(c.b, q, Shape{c.tokens(), a.heads, qk_dim});
-    const ValueId down = apply(c, a.kv_a, x);
-    const ValueId compressed = slice_columns(c.b, down, 0, latent);
-    ValueId k_rope = apply(c, a.k_rope_norm, slice_columns(c.b, down, latent, a.rope_dim));
-    const ValueId kv = apply(c, a.kv_b, times(c, apply(c, a.kv_a_norm, compressed), a.kv_latent_scale));
-    const ValueId by_head = reshape(c.b, kv, Shape{c.tokens(), a.heads, a.nope_dim + a.v_head_dim});
-    c.b.set_name(fmt::format("layer {} attention", layer));
-    k_rope = rotate(c, a.rope, reshape(c.b, k_rope, Shape{c.tokens(), 1, a.rope_dim}));
-    const ValueId q_rope = rotate(c, a.rope, slice_columns(c.b, q, a.nope_dim, a.rope_dim));
-    const ValueId shared = repeat_columns(c.b, reshape(c.b, k_rope, Shape{c.tokens(), a.rope_dim}), a.heads);
-    Heads h;
-    h.q = concat_columns(c.b, {slice_columns(c.b, q, 0, a.nope_dim), q_rope});
-    h.q = scale_by_position(c, a.q_scale, h.q);
-    h.k = concat_columns(c.b, {slice_columns(c.b, by_head, 0, a.nope_dim),
-                               reshape(c.b, shared, Shape{c.tokens(), a.heads, a.rope_dim})});
-    h.v = slice_columns(c.b, by_head, a.nope_dim, a.v_head_dim);
-    const bool sparse = a.indexer || a.indices_from >= 0;
-    const int32_t chooser = a.indexer ? layer : a.indices_from;
-    ValueId out = sparse ? attend_to_chosen(a.attend, chooser, h) : attend(c, a.attend, layer, h.q, h.k, h.v);
-    out = reshape(c.b, out, Shape{c.tokens(), a.heads * a.v_head_dim});
-    if (a.gate_kind != GateKind::none) out = gated(c, a.gate_kind, out, apply(c, a.gate, x), a.heads);
-    return apply(c, a.o, out);
+  ValueId operator()(const LatentAttentionSpec& spec) const {
+    return apply_latent_attention(c, spec, layer, x);
   }
 };
 
 }  // namespace
+
+ValueId cached(ForwardContext& c, const char* part, int32_t layer, ValueId rows) {
+  const CacheOptions& cache = *c.options.cache;
+  const Shape& shape = c.b.shape(rows);
+  const Type type{cache.dtype, Shape{cache.pages, cache.page_tokens, shape[1], shape[2]}};
+  const ValueId state = c.b.add_static(Role::cache, fmt::format("cache.{}.{}", layer, part), type);
+  return cache_write(c.b, state, rows, c.slots);
+}
+
+ValueId scale_by_position(ForwardContext& c, const std::optional<PositionScale>& scale, ValueId q) {
+  if (!scale) return q;
+  const Shape shape = c.b.shape(q);
+  const ValueId factors = position_scale(c.b, c.positions, *scale);
+  return reshape(c.b, mul_column(c.b, reshape(c.b, q, Shape{shape[0], shape[1] * shape[2]}), factors), shape);
+}
+
+ValueId gated(ForwardContext& c, GateKind kind, ValueId out, ValueId gate, int64_t heads) {
+  const ValueId factor =
+      activation(c.b, gate, kind == GateKind::sigmoid ? ActivationKind::sigmoid : ActivationKind::softplus);
+  const Shape shape = c.b.shape(out);
+  if (c.b.shape(factor)[1] == shape[1]) return mul(c.b, out, factor);
+  const ValueId by_head = reshape(c.b, out, Shape{shape[0], heads, shape[1] / heads});
+  return reshape(c.b, mul_column(c.b, by_head, factor), shape);
+}
 
 ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v) {
   c.b.set_name(fmt::format("layer {} attention", layer));

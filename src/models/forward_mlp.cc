@@ -12,6 +12,7 @@
 #include "ops/mul.h"
 #include "ops/normalise.h"
 #include "ops/reshape.h"
+#include "ops/routing.h"
 #include "ops/scale.h"
 #include "ops/silu.h"
 #include "ops/swiglu.h"
@@ -86,24 +87,57 @@ ValueId sparse_mixer(Context& c, ValueId logits, ValueId experts, double slack) 
   return concat_columns(c.b, weights);
 }
 
+// The experts of each token's id.
+ValueId experts_of_ids(Context& c, const MoeSpec& moe) {
+  return lookup_ids(c.b, weight_vector(c, moe.expert_table, Shape{c.spec.vocab, moe.top_k.k}), c.ids);
+}
+
 }  // namespace
 
-Routes route(Context& c, const MoeSpec& moe, ValueId x) {
-  x = apply(c, moe.router_norm, x);
+namespace {
+
+// Scores of a router of several layers, f32, which leaves its state for the next one.
+ValueId mlp_logits(Context& c, const RouterMlpSpec& r, ValueId x) {
+  x = apply(c, r.down, x);
+  if (!r.carry.empty() && c.router.valid())
+    x = add(c.b, x, mul_row(c.b, c.router, weight_vector(c, r.carry, Shape{r.down.out})));
+  c.router = x;
+  x = apply(c, r.norm, x);
+  for (const LinearSpec& layer : r.inner) x = activation(c.b, apply(c, layer, x), ActivationKind::gelu);
+  return as_f32(c, apply(c, r.out, x));
+}
+
+ValueId linear_logits(Context& c, const MoeSpec& moe, ValueId x) {
   const LinearSpec& r = moe.router;
   const ValueId weight = weight_matrix(c, r.path + r.weight_name, Shape{r.out, r.in});
   const ValueId bias = r.bias ? weight_vector(c, r.path + ".bias", Shape{r.out}) : ValueId{};
   c.b.set_name(r.path);
-  const ValueId logits =
-      times(c, matmul(c.b, x, weight, {.trans_b = true, .out_dtype = DType::f32, .addend = bias}), r.scale);
+  return times(c, matmul(c.b, x, weight, {.trans_b = true, .out_dtype = DType::f32, .addend = bias}),
+               r.scale);
+}
+
+// The bias to select, in which a choice to skip has -1 whatever is stored.
+ValueId selection_bias(Context& c, const MoeSpec& moe) {
+  const int64_t choices = moe.experts + moe.identity_experts + (moe.skip_choice ? 1 : 0);
+  const ValueId stored = weight_vector(c, moe.selection_bias, Shape{choices});
+  if (!moe.skip_choice) return stored;
+  std::vector<float> kept(static_cast<size_t>(choices), 1), skip(static_cast<size_t>(choices), 0);
+  kept.back() = 0;
+  skip.back() = -1;
+  const ValueId mask = c.b.add_constant("choices_kept", Shape{choices}, kept);
+  return add(c.b, mul(c.b, stored, mask), c.b.add_constant("choice_to_skip", Shape{choices}, skip));
+}
+
+}  // namespace
+
+Routes route(Context& c, const MoeSpec& moe, ValueId x) {
+  x = apply(c, moe.router_norm, x);
+  const ValueId logits = moe.router_mlp ? mlp_logits(c, *moe.router_mlp, x) : linear_logits(c, moe, x);
   const ValueId scores = router_scores(c, moe.scores, logits);
   ValueId choice = moe.bias_on_logits ? logits : scores;
-  if (!moe.selection_bias.empty()) {
-    const ValueId bias_row = weight_vector(c, moe.selection_bias, Shape{moe.experts + moe.identity_experts});
-    choice = add_row(c.b, choice, bias_row);
-  }
+  if (!moe.selection_bias.empty()) choice = add_row(c.b, choice, selection_bias(c, moe));
   Routes routes;
-  routes.experts = top_k(c.b, choice, moe.top_k);
+  routes.experts = moe.expert_table.empty() ? top_k(c.b, choice, moe.top_k) : experts_of_ids(c, moe);
   routes.weights = gather_columns(c.b, scores, routes.experts);
   if (moe.scores == RouterScores::softmax_of_chosen)
     routes.weights = normalise(c.b, routes.weights, NormaliseKind::softmax);
@@ -173,7 +207,7 @@ ValueId apply_moe(Context& c, const MoeSpec& moe, ValueId x, ValueId router_x) {
   const int64_t tokens = c.tokens(), hidden = c.b.shape(x)[1], k = moe.top_k.k;
   const Routes routes = route(c, moe, router_x);
   ValueId group = reshape(c.b, routes.experts, Shape{tokens * k});
-  if (moe.identity_experts > 0) group = limit_ids(c.b, group, moe.experts);
+  if (moe.identity_experts > 0 || moe.skip_choice) group = limit_ids(c.b, group, moe.experts);
   ValueId rows = reshape(c.b, repeat_columns(c.b, x, k), Shape{tokens * k, hidden});
   if (moe.scale_inputs) rows = mul_column(c.b, rows, routes.weights);
   ValueId y = apply_experts(c, moe, rows, group);

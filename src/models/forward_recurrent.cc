@@ -34,25 +34,8 @@ StreamInputs stream_state(Context& c, int32_t layer, const char* part, DType dty
   return {c.b.add_static(Role::cache, name, {dtype, shape}), c.stream, c.positions};
 }
 
-ValueId as_f32(Context& c, ValueId x) {
-  return c.b.dtype(x) == DType::f32 ? x : cast(c.b, x, DType::f32);
-}
-
 int64_t streams(const Context& c) {
   return c.options.cache->streams;
-}
-
-ValueId convolve(Context& c, const ConvSpec& spec, int32_t layer, ValueId x) {
-  const ValueId stored = weight_vector(c, spec.path + ".weight", Shape{spec.channels, 1, spec.taps});
-  const ValueId weight = reshape(c.b, stored, Shape{spec.channels, spec.taps});
-  c.b.set_name(spec.path);
-  if (c.options.cache) {
-    const Shape state{streams(c), spec.taps - 1, spec.channels};
-    x = causal_conv_cached(c.b, x, weight, stream_state(c, layer, "conv", c.b.dtype(x), state));
-  } else {
-    x = causal_conv(c.b, x, weight, c.sequence_begin);
-  }
-  return spec.bias ? add_row(c.b, x, weight_vector(c, spec.path + ".bias", Shape{spec.channels})) : x;
 }
 
 ValueId linear_recurrence(Context& c, const LinearAttentionInputs& inputs,
@@ -141,6 +124,20 @@ DeltaOperands project(Context& c, const DeltaSpec& s, ValueId x) {
 }
 
 }  // namespace
+
+ValueId convolve(ForwardContext& c, const ConvSpec& spec, int32_t layer, ValueId x, const char* part,
+                 int64_t dilation) {
+  const ValueId stored = weight_vector(c, spec.path + ".weight", Shape{spec.channels, 1, spec.taps});
+  const ValueId weight = reshape(c.b, stored, Shape{spec.channels, spec.taps});
+  c.b.set_name(spec.path);
+  if (c.options.cache) {
+    const Shape state{streams(c), (spec.taps - 1) * dilation, spec.channels};
+    x = causal_conv_cached(c.b, x, weight, stream_state(c, layer, part, c.b.dtype(x), state), dilation);
+  } else {
+    x = causal_conv(c.b, x, weight, c.sequence_begin, dilation);
+  }
+  return spec.bias ? add_row(c.b, x, weight_vector(c, spec.path + ".bias", Shape{spec.channels})) : x;
+}
 
 ValueId apply_short_conv(ForwardContext& c, const ShortConvSpec& spec, int32_t layer, ValueId x) {
   const ValueId all = apply(c, spec.in, x);

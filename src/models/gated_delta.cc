@@ -63,7 +63,9 @@ DeltaSpec separate_delta(ConfigReader& config, const ModelSpec& spec, const std:
   return delta;
 }
 
-DecoderTraits qwen_traits(ConfigReader& config) {
+}  // namespace
+
+DecoderTraits qwen_hybrid_traits(ConfigReader& config) {
   DecoderTraits traits;
   traits.norm_offset = 1;
   traits.qk_norm = QkNorm::head;
@@ -73,7 +75,6 @@ DecoderTraits qwen_traits(ConfigReader& config) {
   return traits;
 }
 
-// Qwen3-Next fuses the projections of the delta rule by key head; Qwen3.5 has them apart.
 ModelSpec read_qwen_hybrid(ConfigReader& config, const DecoderTraits& traits, bool fused) {
   ModelSpec spec = read_decoder(config, traits);
   const std::vector<bool> is_delta = delta_layers(config, spec.blocks.size());
@@ -91,18 +92,20 @@ ModelSpec read_qwen_hybrid(ConfigReader& config, const DecoderTraits& traits, bo
   return spec;
 }
 
+namespace {
+
 Result<ModelSpec> read_qwen3_next(ConfigReader& config) {
-  ModelSpec spec = read_qwen_hybrid(config, qwen_traits(config), true);
+  ModelSpec spec = read_qwen_hybrid(config, qwen_hybrid_traits(config), true);
   set_qwen_experts(config, spec, config.flag_or("norm_topk_prob", true));
   return spec;
 }
 
 Result<ModelSpec> read_qwen3_5(ConfigReader& config) {
-  return read_qwen_hybrid(config, qwen_traits(config), false);
+  return read_qwen_hybrid(config, qwen_hybrid_traits(config), false);
 }
 
 Result<ModelSpec> read_qwen3_5_moe(ConfigReader& config) {
-  DecoderTraits traits = qwen_traits(config);
+  DecoderTraits traits = qwen_hybrid_traits(config);
   traits.intermediate = 1;  // no layer is dense
   ModelSpec spec = read_qwen_hybrid(config, traits, false);
   set_qwen_experts(config, spec, true);

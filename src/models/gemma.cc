@@ -57,6 +57,8 @@ std::vector<bool> sliding_layers(ConfigReader& config, size_t layers, size_t pat
 
 std::vector<bool> set_sliding(ConfigReader& config, ModelSpec& spec, size_t pattern) {
   const int64_t window = config.positive_or("sliding_window", 4096);
+  config.require(config.positive_or("sliding_window_size", window) == window, "sliding_window_size",
+                 "is not what sliding_window says");
   const std::vector<bool> sliding = sliding_layers(config, spec.blocks.size(), pattern);
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     if (sliding[i]) attention_of(spec.blocks[i]).attend.window = window;

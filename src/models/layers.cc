@@ -1,13 +1,17 @@
 #include "models/layers.h"
 
+#include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/broadcast.h"
+#include "ops/cast.h"
 #include "ops/columns.h"
 #include "ops/matmul.h"
+#include "ops/mul.h"
 #include "ops/normalise.h"
 #include "ops/reshape.h"
 #include "ops/rms_norm.h"
 #include "ops/scale.h"
+#include "ops/silu.h"
 
 namespace tenon {
 
@@ -20,20 +24,23 @@ ValueId weight_vector(ForwardContext& c, const std::string& name, Shape shape) {
 }
 
 ValueId apply(ForwardContext& c, const LinearSpec& spec, ValueId x) {
-  const ValueId weight = weight_matrix(c, spec.path + spec.weight_name, Shape{spec.out, spec.in});
-  const ValueId bias = spec.bias ? weight_vector(c, spec.path + ".bias", Shape{spec.out}) : ValueId{};
+  const std::string& owner = spec.weight_path.empty() ? spec.path : spec.weight_path;
+  const ValueId weight = weight_matrix(c, owner + spec.weight_name, Shape{spec.out, spec.in});
+  const ValueId bias = spec.bias ? weight_vector(c, owner + ".bias", Shape{spec.out}) : ValueId{};
   c.b.set_name(spec.path);
   ValueId y = linear(c.b, x, weight, bias);
   if (!spec.low_rank.empty()) y = add(c.b, y, apply(c, spec.low_rank[1], apply(c, spec.low_rank[0], x)));
   return times(c, y, spec.scale);
 }
 
-ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x) {
-  if (spec.kind == NormKind::none) return x;
+namespace {
+
+ValueId apply_ungated(ForwardContext& c, const NormSpec& spec, ValueId x) {
   const Shape shape = c.b.shape(x);
   const Shape weight_shape = spec.heads > 0 ? Shape{spec.heads, spec.width} : Shape{spec.width};
   const int64_t weights = weight_shape.elements();
-  const bool plain_rms = spec.kind == NormKind::rms && spec.weight && !spec.bias && spec.heads == 0;
+  const bool plain_rms =
+      spec.kind == NormKind::rms && spec.weight && !spec.bias && spec.heads == 0 && spec.groups == 1;
   if (plain_rms) {
     const ValueId weight = weight_vector(c, spec.path + ".weight", weight_shape);
     c.b.set_name(spec.path);
@@ -41,8 +48,12 @@ ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x) {
   }
   c.b.set_name(spec.path);
   const auto kind = spec.kind == NormKind::rms ? NormaliseKind::rms : NormaliseKind::layer;
+  if (spec.groups > 1) {
+    const int64_t group = spec.width / spec.groups;
+    x = reshape(c.b, x, Shape{shape.elements() / group, group});
+  }
   x = normalise(c.b, x, kind, spec.eps);
-  if (!spec.weight && !spec.bias) return x;
+  if (!spec.weight && !spec.bias) return spec.groups > 1 ? reshape(c.b, x, shape) : x;
   x = reshape(c.b, x, Shape{shape.elements() / weights, weights});
   if (spec.weight) {
     const ValueId weight = weight_vector(c, spec.path + ".weight", weight_shape);
@@ -51,6 +62,20 @@ ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x) {
   }
   if (spec.bias) x = add_row(c.b, x, weight_vector(c, spec.path + ".bias", Shape{spec.width}));
   return reshape(c.b, x, shape);
+}
+
+}  // namespace
+
+ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x) {
+  if (spec.kind == NormKind::none) return x;
+  const ValueId y = apply_ungated(c, spec, x);
+  if (spec.gate.empty()) return y;
+  const ValueId open = apply(c, spec.gate[1], silu(c.b, apply(c, spec.gate[0], y)));
+  return mul(c.b, y, activation(c.b, open, ActivationKind::sigmoid));
+}
+
+ValueId as_f32(ForwardContext& c, ValueId x) {
+  return c.b.dtype(x) == DType::f32 ? x : cast(c.b, x, DType::f32);
 }
 
 ValueId times_scalar(ForwardContext& c, ValueId x, ValueId scalar) {

@@ -20,10 +20,11 @@ struct ForwardContext {
   std::vector<ValueId> rope_tables;   // one for each of the spec's ropes
   ValueId sequence_begin;             // packed
   ValueId slots, stream, page_table;  // cached
-  ValueId positions;
+  ValueId ids, positions;
   ValueId embedded;                             // the stream before the first block
   ValueId per_layer;                            // [tokens, blocks, width] or invalid
   std::map<int32_t, ValueId> chosen;            // keys that a layer's indexer chose
+  ValueId router;                               // what the last router of several layers carries over
   std::vector<std::pair<ValueId, ValueId>> kv;  // k and v of each layer: rows, or caches
 
   int64_t tokens() const { return options.tokens; }
@@ -47,7 +48,34 @@ ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& s
                                 ValueId x);
 // q [tokens, heads, dim] against k and v, cached or packed: [tokens, heads, v_dim].
 ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v);
+// The same with the keys that ids name: [tokens, n], or [tokens, groups, n] by group of heads.
+ValueId attend_chosen(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k,
+                      ValueId v, ValueId ids);
+// Rows [tokens, heads, dim] in a cache of the layer.
+ValueId cached(ForwardContext& c, const char* part, int32_t layer, ValueId rows);
+ValueId choose_keys(ForwardContext& c, const IndexerSpec& spec, int32_t layer, ValueId x, ValueId q_latent);
+ValueId choose_blocks(ForwardContext& c, const BlockIndexerSpec& spec, int32_t layer, ValueId x);
+ValueId apply_convolved_attention(ForwardContext& c, const ConvolvedAttentionSpec& spec, int32_t layer,
+                                  ValueId x);
+ValueId attend_masked(ForwardContext& c, const AttentionSpec& spec, int32_t layer, ValueId q, ValueId k,
+                      ValueId v);
+ValueId apply_compressed_attention(ForwardContext& c, const CompressedAttentionSpec& spec, int32_t layer,
+                                   ValueId x);
+// What an n-gram embedding adds to the streams.
+ValueId apply_ngram(ForwardContext& c, const NgramSpec& spec, int32_t layer, ValueId streams);
+// Depthwise causal convolution, its state in the cache under `part`.
+ValueId convolve(ForwardContext& c, const ConvSpec& spec, int32_t layer, ValueId x, const char* part = "conv",
+                 int64_t dilation = 1);
+ValueId as_f32(ForwardContext& c, ValueId x);
+ValueId apply_latent_attention(ForwardContext& c, const LatentAttentionSpec& spec, int32_t layer, ValueId x);
+ValueId scale_by_position(ForwardContext& c, const std::optional<PositionScale>& scale, ValueId q);
+// out * gate [tokens, heads * dim], by head or by element.
+ValueId gated(ForwardContext& c, GateKind kind, ValueId out, ValueId gate, int64_t heads);
 ValueId rotate(ForwardContext& c, int32_t rope, ValueId x);
+// Rotates the elements of each head from `from` on.
+ValueId rotate_from(ForwardContext& c, int32_t rope, int64_t from, ValueId x);
+// Rotates as rope `rope` at positions shifted by `shift`.
+ValueId rotate_shifted(ForwardContext& c, int32_t rope, int64_t shift, ValueId x);
 ValueId apply_mlp(ForwardContext& c, const MlpSpec& spec, ValueId x);
 // The activation of gate and up, side by side projections already done; gate is invalid where nothing gates.
 ValueId activate(ForwardContext& c, const MlpSpec& spec, ValueId gate, ValueId up);
@@ -66,6 +94,13 @@ std::vector<ValueId> apply_altup(ForwardContext& c, const BlockSpec& block, int3
                                  const std::vector<ValueId>& streams);
 std::vector<ValueId> open_streams(ForwardContext& c, ValueId x);
 ValueId close_streams(ForwardContext& c, const std::vector<ValueId>& streams);
+// What a layer reads of several streams, [tokens, hidden], what of them is kept, side by side, and the weight
+// f32 [tokens, streams] of its output in each; the last two invalid where nothing is written back.
+struct StreamsRead {
+  ValueId x, kept, after;
+};
+StreamsRead read_streams(ForwardContext& c, const StreamsSpec& spec, ValueId streams);
+ValueId write_streams(ForwardContext& c, const StreamsRead& read, ValueId y);
 // A token's input to a layer put through its gate and projection, normed.
 ValueId per_layer_output(ForwardContext& c, const PerLayerInput& spec, int32_t layer, ValueId x);
 ValueId apply_feed_forward(ForwardContext& c, const FeedForwardSpec& spec, ValueId x);

@@ -125,10 +125,32 @@ Result<ModelSpec> read_exaone(ConfigReader& config) {
   return spec;
 }
 
+// InternLM 2: Llama whose q, k and v are one matrix, by key head, each with its queries first.
+Result<ModelSpec> read_internlm2(ConfigReader& config) {
+  DecoderTraits traits;
+  traits.names.embedding = "model.tok_embeddings";
+  traits.names.head = "output";
+  traits.names.attention = "attention";
+  traits.names.qkv = "wqkv";
+  traits.names.o = "wo";
+  traits.names.mlp = "feed_forward";
+  traits.names.gate = "w1";
+  traits.names.up = "w3";
+  traits.names.down = "w2";
+  traits.names.mixer_norm = "attention_norm";
+  traits.names.feed_forward_norm = "ffn_norm";
+  traits.set_qkv_bias(config.flag_or("bias", false));
+  traits.o_bias = traits.q_bias;
+  ModelSpec spec = read_decoder(config, traits);
+  for (BlockSpec& block : spec.blocks) attention_of(block).qkv_groups = attention_of(block).kv_heads;
+  return spec;
+}
+
 constexpr Family kFamilies[] = {
     {"llama", {"llama"}, kLlamaGguf, read_llama},
     {"mistral", {"mistral", "ministral"}, {}, read_mistral},
     {"ministral3", {"ministral3"}, {}, read_ministral3},
+    {"internlm2", {"internlm2"}, {}, read_internlm2},
     {"internlm3", {"internlm3"}, {}, read_internlm3},
     {"iquestcoder", {"iquestcoder"}, {}, read_llama},
     {"cwm", {"cwm"}, {}, read_cwm},

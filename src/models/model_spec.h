@@ -17,8 +17,10 @@
 
 #include "ops/activation.h"
 #include "ops/biased_attention.h"
+#include "ops/ngram_ids.h"
 #include "ops/position_scale.h"
 #include "ops/routing.h"
+#include "ops/sinkhorn.h"
 
 namespace tenon {
 
@@ -30,6 +32,7 @@ struct LinearSpec {
   std::string weight_name = ".weight";  // after the path
   double scale = 1;                     // of what comes out
   std::vector<LinearSpec> low_rank;     // two more, one after the other, whose output is added; empty: none
+  std::string weight_path;              // of the module whose weight and bias these are; empty: its own
 
   bool present() const { return out > 0; }
 };
@@ -44,7 +47,10 @@ struct NormSpec {
   double weight_offset = 0;  // 1 where weights are stored zero-centred
   bool weight = true;
   bool bias = false;
-  int64_t heads = 0;  // > 0: each head has its own weights, [heads, width]
+  int64_t heads = 0;   // > 0: each head has its own weights, [heads, width]
+  int64_t groups = 1;  // equal parts of the width that are normed apart
+  // Two more, where there are any: y, what the norm gives, times sigmoid(gate[1](silu(gate[0](y)))).
+  std::vector<LinearSpec> gate;
 };
 
 // Rotary embedding: the first 2 * inv_freq.size() elements of a head are rotated. Where long_inv_freq is
@@ -86,6 +92,29 @@ struct DifferentialSpec {
   double eps = 0;  // of the norm over the pair, which has no weights
 };
 
+// Chooses blocks of `block` keys for each token. Plain: every head chooses for its group of the attention's
+// heads, a block's score being its largest product (ops/block_top_k.h), and `local` blocks are always chosen.
+// Pooled: whole blocks are scored by their mean key, normed and rotated as their first token, as
+// ops/index_top_k.h does with equal weights; keys after the last whole block are always chosen.
+struct BlockIndexerSpec {
+  int64_t heads = 0, dim = 0;
+  int64_t blocks = 0, block = 0, local = 0;  // blocks: how many are chosen
+  bool pooled = false;
+  LinearSpec q, k;
+  LinearSpec qk;  // in place of q and k, q first, where qk.out > 0
+  NormSpec q_norm, k_norm;
+  int32_t rope = -1;
+  int32_t upper_rope = -1;  // of the second half of the elements, where it is another
+};
+
+// Each head of keys keeps those whose values weigh most: exp(rate * softplus(step(values))), which is added
+// to their scores (Doge).
+struct ValueMaskSpec {
+  int64_t keep = 0;
+  LinearSpec step;   // of all values to heads of keys
+  std::string rate;  // weight [kv_heads]
+};
+
 // Softmax attention with grouped keys and values.
 struct AttentionSpec {
   int64_t heads = 0;
@@ -109,6 +138,8 @@ struct AttentionSpec {
   std::optional<PositionScale> q_scale;
   double v_scale = 1;
   AttendSpec attend;
+  std::optional<BlockIndexerSpec> indexer;  // where keys are chosen
+  std::optional<ValueMaskSpec> value_mask;
   // out * gate, by head (gate.out = heads) or by element; `gate_in_q`: q's projection gives each head's q and
   // gate side by side.
   GateKind gate_kind = GateKind::none;
@@ -125,6 +156,7 @@ struct IndexerSpec {
   LinearSpec q, k, weights;
   NormSpec k_norm;
   int32_t rope = -1;
+  int64_t rope_from = 0;  // the element where the rotated part begins
 };
 
 // Multi-head latent attention (DeepSeek-V2): keys and values come from a low-rank latent, and one rotary key
@@ -136,6 +168,7 @@ struct LatentAttentionSpec {
   int64_t v_head_dim = 0;
   LinearSpec q;              // straight, or
   LinearSpec q_a, q_b;       // through a latent
+  LinearSpec q_gate;         // in place of q_b and gate: from [normed, raw] latent, each head's q and gate
   LinearSpec kv_a, kv_b, o;  // kv_a gives latent and rotary key side by side
   NormSpec q_a_norm, kv_a_norm, k_rope_norm;
   double q_latent_scale = 1, kv_latent_scale = 1;
@@ -148,8 +181,6 @@ struct LatentAttentionSpec {
   LinearSpec gate;
 };
 
-enum class Activation : uint8_t { silu, gelu, gelu_tanh, relu, relu2, quick_gelu, xielu };
-
 // Depthwise causal convolution along the sequence: weight [channels, 1, taps].
 struct ConvSpec {
   std::string path;
@@ -157,6 +188,54 @@ struct ConvSpec {
   int64_t taps = 0;
   bool bias = false;
 };
+
+// Attention whose queries and keys pass two causal convolutions, by channel and by head, beside the mean of a
+// query and the key that it meets; half of the values are those of the token before (Zaya). Queries and keys
+// are of length sqrt(head_dim), keys times a weight of their head.
+struct ConvolvedAttentionSpec {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  LinearSpec q, k, v, v_late, o;
+  ConvSpec conv;         // of queries and keys side by side
+  std::string mix_path;  // weight [channels, head_dim, taps] and bias [channels]
+  int64_t mix_taps = 1;
+  std::string key_scale;  // weight [kv_heads]
+  int32_t rope = -1;
+  AttendSpec attend;
+};
+
+// Entries of compressed attention (ops/entry_pool.h): each stands for `stride` tokens, normed and rotated as
+// the first of them.
+struct CompressorSpec {
+  int64_t stride = 1;
+  int64_t parts = 1;
+  LinearSpec x, gate;
+  std::string bias;  // weight [stride, parts * width]
+  NormSpec norm;
+};
+
+// Chooses entries as IndexerSpec does keys, by entries of its own.
+struct EntryIndexerSpec {
+  int64_t heads = 0, dim = 0, entries = 0;  // entries: how many are chosen
+  LinearSpec q, weights;
+  CompressorSpec compressor;
+};
+
+// Attention of all heads to one key that is its own value, in a window and, where there is a compressor, to
+// entries of all tokens before: all of them, or those that the indexer chooses (DeepSeek-V4). The last
+// 2 * pairs elements of queries and keys are rotated; those of what comes out are rotated back.
+struct CompressedAttentionSpec {
+  int64_t heads = 0, head_dim = 0;
+  LinearSpec q_a, q_b, kv;
+  NormSpec q_a_norm, q_norm, kv_norm;
+  int32_t rope = -1;
+  std::optional<CompressorSpec> compressor;
+  std::optional<EntryIndexerSpec> indexer;
+  AttendSpec attend;            // of the window
+  std::vector<LinearSpec> o_a;  // one for each equal group of heads
+  LinearSpec o_b;
+};
+
+enum class Activation : uint8_t { silu, gelu, gelu_tanh, relu, relu2, quick_gelu, xielu };
 
 // A norm of x gated by another value: norm(x) * f(gate), or norm(x * f(gate)). `group` values are normed
 // together; the weight is [width], repeated where the rows are wider.
@@ -270,12 +349,24 @@ enum class RouterScores : uint8_t {
   sparse_mixer,  // each of two experts weighed among those near the best that is left (Liu et al. 2023)
 };
 
+// A router of several layers: down(x), plus what the router before had there times a weight, normed and
+// through layers with GELU.
+struct RouterMlpSpec {
+  LinearSpec down;
+  std::string carry;  // weight [width]; empty: nothing is carried over
+  NormSpec norm;
+  std::vector<LinearSpec> inner;
+  LinearSpec out;
+};
+
 // Experts chosen for each token by a router.
 struct MoeSpec {
   LinearSpec router;
-  NormSpec router_norm;  // of what goes into the router
+  std::optional<RouterMlpSpec> router_mlp;  // in place of it
+  NormSpec router_norm;                     // of what goes into the router
   RouterScores scores = RouterScores::softmax;
   std::string selection_bias;   // weight [experts], added to the scores to select; empty: none
+  std::string expert_table;     // weight [vocab, k]: the experts of each token id; empty: chosen by scores
   bool bias_on_logits = false;  // the bias is added to logits, and selects there
   TopKOptions top_k;
   bool renormalise = false;
@@ -284,6 +375,7 @@ struct MoeSpec {
   double slack = 0;              // of the sparse mixer
   std::string expert_scale;      // weight [experts] that the weights are multiplied with; empty: none
   int64_t identity_experts = 0;  // after the others; they give their input back
+  bool skip_choice = false;      // after the others; gives nothing, and its bias to select is -1
   bool scale_inputs = false;     // weights multiply what goes into the experts, not what comes out
   std::string output_bias;       // weight [hidden] added to the sum; empty: none
 
@@ -312,9 +404,9 @@ struct AttentionExpertsSpec {
   AttendSpec attend;
 };
 
-using MixerSpec =
-    std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, ShortConvSpec, DeltaSpec, Mamba2Spec,
-                 MambaSpec, FixedDecaySpec, RecurrentUnitSpec, AttentionExpertsSpec>;
+using MixerSpec = std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, ShortConvSpec, DeltaSpec,
+                               Mamba2Spec, MambaSpec, FixedDecaySpec, RecurrentUnitSpec, AttentionExpertsSpec,
+                               CompressedAttentionSpec, ConvolvedAttentionSpec>;
 using FeedForwardSpec = std::variant<std::monostate, MlpSpec, MoeSpec>;
 
 // How a layer's output joins the residual stream: skip * x + branch * y.
@@ -322,7 +414,9 @@ struct ResidualSpec {
   double skip = 1;
   double branch = 1;
   bool from_normed = false;  // x is what went into the layer, after its norm
-  std::string skip_weight;   // weight [hidden] that x is multiplied with; empty: none
+  // Weights [hidden] that x and y are multiplied with, and what is added to each before; empty: none.
+  std::string skip_weight, skip_bias;
+  std::string branch_weight, branch_bias;
 };
 
 // Each token's own input to each layer (Gemma 3n, 4): project(activation(gate(x)) * input), normed, is added
@@ -363,6 +457,50 @@ struct AltUpSpec {
   NormSpec laurel_norm;
 };
 
+// Hyper-connections (Zhu et al. 2024; with Sinkhorn, Xie et al. 2025) around a layer: of the streams side by
+// side, normed, `mix` gives weights by stream. The layer reads the sum of the streams with weights
+// sigmoid(w * scale[0] + base) + before_eps; its output is added to each, times after_scale * sigmoid(w *
+// scale[1] + base) + after_eps. With `among` the streams are first mixed by a matrix that Sinkhorn's
+// iterations make of w * scale[2] + base, [from, to].
+struct HyperConnectionSpec {
+  NormSpec norm;
+  LinearSpec mix;
+  std::string base, scale;
+  double before_eps = 0, after_eps = 0, after_scale = 1;
+  std::optional<SinkhornOptions> among;
+};
+
+// Streams read element by element: the layer reads the mean over streams of sigmoid(up(silu(down(x) / n))) *
+// x, x being the streams side by side, normed by stream; its output is added to each, times 2 *
+// sigmoid(inject(x) / n).
+struct GatedStreamsSpec {
+  NormSpec norm;
+  LinearSpec down, up, inject;
+};
+// An embedding of the last tokens, hashed (ops/ngram_ids.h), added to the streams before a block (Qwen 4):
+// its value, times the sigmoid of a signed root of the product of its key and the stream, both normed, and a
+// dilated convolution of that, normed.
+struct NgramSpec {
+  NgramOptions hash;
+  std::string table;                  // weight [table_rows, width of a head]
+  int64_t table_rows = 0, width = 0;  // of all heads
+  LinearSpec key, value;              // to all streams, and to one
+  NormSpec key_norm, query_norm, conv_norm;
+  ConvSpec conv;
+  int64_t dilation = 1;
+};
+
+// A stream that is kept beside the blocks. Where `enter` is not -1 a block begins from norm(x) plus that
+// stream; where `leave` is not -1 its output, normed, becomes that stream, without a gradient where
+// `detached`.
+struct KeptStreamSpec {
+  int32_t enter = -1, leave = -1;
+  NormSpec enter_norm, leave_norm;
+  bool detached = false;
+};
+
+using StreamsSpec = std::variant<std::monostate, HyperConnectionSpec, GatedStreamsSpec>;
+
 // Sequential: x += s * post(mixer(pre(x))), then the same with the feed-forward; sum norms are applied to the
 // new x. Parallel: x += s * (mixer(pre(x)) + feed_forward(pre'(x))); pre' is pre where it has no norm.
 struct BlockSpec {
@@ -379,6 +517,9 @@ struct BlockSpec {
   bool parallel = false;
   double residual_scale = 1;
   ResidualSpec mixer_residual, feed_forward_residual;
+  StreamsSpec mixer_streams, feed_forward_streams;  // where the model has several
+  std::optional<NgramSpec> ngram;
+  KeptStreamSpec kept;
   std::optional<SharedLayerSpec> shared;
   std::optional<AltUpSpec> altup;
   std::optional<PerLayerInput> per_layer;
@@ -407,13 +548,19 @@ struct ModelSpec {
   int64_t embedding_width = 0;  // 0: hidden
   double embedding_scale = 1;
   NormSpec embedding_norm;
-  LinearSpec project_in, project_out;  // between embedding_width and hidden; absent: none
-  std::string position_path;           // learned positions [max_positions, embedding]; empty: none
-  std::vector<float> position_table;   // fixed positions, likewise; empty: none
+  std::string embedding_shift, embedding_weight;  // [hidden], added and then multiplied with; empty: none
+  LinearSpec project_in, project_out;             // between embedding_width and hidden; absent: none
+  std::string position_path;                      // learned positions [max_positions, embedding]; empty: none
+  std::vector<float> position_table;              // fixed positions, likewise; empty: none
   // A second table [per_layer_vocab, blocks * per_layer_width] and a projection of the embedding, normed by
   // layer, give each token its input to each layer: (norm(projection) + scale * table) / sqrt(2).
   int64_t per_layer_width = 0, per_layer_vocab = 0;
   std::string per_layer_path;
+  // What streams that are kept beside the blocks are at first: a fixed weight [hidden], or the embedding
+  // where empty.
+  std::vector<std::string> kept_streams;
+  int64_t streams = 1;       // equal at first
+  StreamsSpec head_streams;  // how the final norm reads them
   // Streams of AltUp beside the embedding, which is stream 0 and active: projections to and from them.
   std::vector<LinearSpec> stream_in, stream_out;
   LinearSpec per_layer_projection;

@@ -111,6 +111,14 @@ Error wrong_shape(const Checkpoint& checkpoint, const CheckpointTensor& tensor, 
       "The configuration and the weights are not of the same model.");
 }
 
+// Whether a weight is a table of whole numbers: experts by token id.
+bool holds_ids(const ModelSpec& spec, std::string_view name) {
+  return std::any_of(spec.blocks.begin(), spec.blocks.end(), [&](const BlockSpec& block) {
+    const auto* moe = std::get_if<MoeSpec>(&block.feed_forward);
+    return moe && moe->expert_table == name;
+  });
+}
+
 // The blocks of one weight, checked against the file; names of missing tensors are added to `missing`.
 Result<WeightSource> find_source(const ModelSpec& spec, const Checkpoint& checkpoint, const WeightNeed& need,
                                  bool permuted, std::vector<std::string>& missing) {
@@ -132,7 +140,8 @@ Result<WeightSource> find_source(const ModelSpec& spec, const Checkpoint& checkp
     next_row = wanted.row + wanted.rows;
     if (next_row > as_matrix(need.shape).rows) return wrong_shape(checkpoint, *tensor, "less");
     if (!lies_within(wanted, tensor->shape)) return wrong_shape(checkpoint, *tensor, "more");
-    if (!can_dequantise(tensor->dtype)) {
+    const bool ids = tensor->dtype == DType::i64 || tensor->dtype == DType::i32;
+    if (!can_dequantise(tensor->dtype) && !(ids && holds_ids(spec, need.name))) {
       return bad_file(fmt::format("weights of type {} are not supported", dtype_name(tensor->dtype)),
                       fmt::format("{}: {}", checkpoint.path(), tensor->name));
     }

@@ -54,6 +54,19 @@ SharedLayerSpec shared_layer(ConfigReader& config, const ModelSpec& spec, const 
   return shared;
 }
 
+// Names the projections of a shared layer after the layer `own` that uses it, as adapters do; their weights
+// are those of `shared`.
+void name_as_used(SharedLayerSpec& layer, const std::string& shared, const std::string& own) {
+  if (shared == own) return;
+  AttentionSpec& a = layer.attention;
+  MlpSpec& mlp = layer.mlp;
+  for (LinearSpec* linear : {&a.q, &a.k, &a.v, &a.o, &mlp.gate, &mlp.up, &mlp.gate_up, &mlp.down}) {
+    if (!linear->present()) continue;
+    linear->weight_path = linear->path;
+    linear->path.replace(0, shared.size(), own);
+  }
+}
+
 MambaSpec scan_of_heads(ConfigReader& config, ModelSpec& spec, const std::string& path) {
   MambaSpec m;
   m.channels = config.positive_or("mamba_expand", 2) * spec.hidden;
@@ -123,6 +136,7 @@ Result<ModelSpec> read_zamba(ConfigReader& config) {
     block.shared->mlp.up.path = shared + ".feed_forward.up_proj";
     block.shared->mlp.down.path = shared + ".feed_forward.down_proj";
     block.shared->projection = {path + ".linear", spec.hidden, spec.hidden};
+    name_as_used(*block.shared, shared, path + ".shared_transf");
   }
   return spec;
 }
@@ -180,6 +194,7 @@ Result<ModelSpec> read_zamba2(ConfigReader& config) {
       add_low_rank(s.attention.k, shared + ".self_attn.linear_k_adapter_list", use, rank);
       add_low_rank(s.attention.v, shared + ".self_attn.linear_v_adapter_list", use, rank);
     }
+    name_as_used(s, shared, path + ".shared_transformer");
     ++use;
   }
   return spec;

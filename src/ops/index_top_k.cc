@@ -17,6 +17,11 @@ constexpr InputRule kPagedInputs[] = {{"q", Elements::floating, 3},  {"k_cache",
                                       {"weights", Elements::f32, 2}, {"page_table", Elements::i32, 2},
                                       {"stream", Elements::i32, 1},  {"positions", Elements::i32, 1}};
 
+// Every how many positions there is a key to choose.
+int64_t stride_of(const Attrs& attrs) {
+  return attrs.has("stride") ? attrs.integer("stride") : 1;
+}
+
 Status check(const OpSite& site) {
   const Type &q = site.inputs[0], &k = site.inputs[1];
   RETURN_IF_ERROR(expect(site, q.dtype == k.dtype, "q and k differ in dtype"));
@@ -24,6 +29,7 @@ Status check(const OpSite& site) {
   RETURN_IF_ERROR(expect_extent(site, "the number of key heads", k.shape[-2], 1));
   RETURN_IF_ERROR(
       expect(site, site.inputs[2].shape == (Shape{q.shape[0], q.shape[1]}), "weights does not fit q"));
+  RETURN_IF_ERROR(expect(site, stride_of(site.attrs) > 0, "stride must be positive"));
   return expect(site, site.attrs.integer("n") > 0, "n must be positive");
 }
 
@@ -48,19 +54,21 @@ InferredTypes infer_paged(const OpSite& site) {
 Cost cost(const OpSite& site) {
   Cost cost = streaming_cost(site, 0);
   const Shape &q = site.inputs[0].shape, &k = site.inputs[1].shape;
-  const int64_t keys = site.op.name == "index_top_k" ? k[0] / 2 : site.inputs[3].shape[1] * k[1];
-  cost.flops = 2 * q.elements() * keys;
+  const int64_t keys = site.inputs.size() == 4 ? k[0] / 2 : site.inputs[3].shape[1] * k[1];
+  cost.flops = 2 * q.elements() * keys / stride_of(site.attrs);
   return cost;
 }
 
-// The ids of token t among `count` keys, of which key_row(i) gives the row.
+// The ids of token t, which sees `seen` positions, of which key_row(i) gives the row.
 template <typename F>
-void choose(const ReferenceCall& call, int64_t t, int64_t count, int64_t first, F key_row) {
+void choose(const ReferenceCall& call, int64_t t, int64_t seen, int64_t first, F key_row) {
   const Shape& q = call.inputs[0].type.shape;
   const int64_t heads = q[1], dim = q[2], n = call.attrs.integer("n");
+  const int64_t stride = stride_of(call.attrs), count = seen / stride;
+  const auto position = [&](int64_t i) { return (i + 1) * stride - 1; };
   std::vector<double> scores(static_cast<size_t>(count), 0);
   for (int64_t i = 0; i < count; ++i) {
-    const double* k = key_row(i);
+    const double* k = key_row(position(i));
     for (int64_t h = 0; h < heads; ++h) {
       double dot = 0;
       for (int64_t d = 0; d < dim; ++d) dot += call.inputs[0].data[(t * heads + h) * dim + d] * k[d];
@@ -77,7 +85,8 @@ void choose(const ReferenceCall& call, int64_t t, int64_t count, int64_t first, 
   std::sort(order.begin(), order.end());
   for (int64_t i = 0; i < n; ++i) {
     const bool there = i < static_cast<int64_t>(order.size());
-    call.outputs[0].data[t * n + i] = there ? static_cast<double>(first + order[static_cast<size_t>(i)]) : -1;
+    call.outputs[0].data[t * n + i] =
+        there ? static_cast<double>(first + position(order[static_cast<size_t>(i)])) : -1;
   }
 }
 
@@ -113,6 +122,17 @@ const OpDef& index_top_k_paged_op() {
   return def;
 }
 
+const OpDef& entry_top_k_op() {
+  static constexpr OpDef def{.name = "entry_top_k", .infer = infer, .cost = cost, .reference = reference};
+  return def;
+}
+
+const OpDef& entry_top_k_paged_op() {
+  static constexpr OpDef def{
+      .name = "entry_top_k_paged", .infer = infer_paged, .cost = cost, .reference = reference_paged};
+  return def;
+}
+
 ValueId index_top_k(Builder& builder, ValueId q, ValueId k, ValueId weights, ValueId sequence_begin,
                     int64_t n, double scale) {
   return builder.emit_one(index_top_k_op(), {q, k, weights, sequence_begin}, {{"n", n}, {"scale", scale}});
@@ -122,6 +142,18 @@ ValueId index_top_k_paged(Builder& builder, const PagedIndexInputs& in, int64_t 
   return builder.emit_one(index_top_k_paged_op(),
                           {in.q, in.k_cache, in.weights, in.page_table, in.stream, in.positions},
                           {{"n", n}, {"scale", scale}});
+}
+
+ValueId entry_top_k(Builder& builder, ValueId q, ValueId k, ValueId weights, ValueId sequence_begin,
+                    const EntryOptions& options) {
+  return builder.emit_one(entry_top_k_op(), {q, k, weights, sequence_begin},
+                          {{"n", options.n}, {"scale", options.scale}, {"stride", options.stride}});
+}
+
+ValueId entry_top_k_paged(Builder& builder, const PagedIndexInputs& in, const EntryOptions& options) {
+  return builder.emit_one(entry_top_k_paged_op(),
+                          {in.q, in.k_cache, in.weights, in.page_table, in.stream, in.positions},
+                          {{"n", options.n}, {"scale", options.scale}, {"stride", options.stride}});
 }
 
 }  // namespace tenon

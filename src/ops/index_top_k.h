@@ -6,6 +6,9 @@
 //
 // index_top_k_paged: q, k_cache [pages, page_tokens, 1, dim], weights, page_table, stream, positions as in
 // ops/paged_attention.h; ids are positions in the token's stream, all -1 where the stream is -1.
+//
+// entry_top_k and entry_top_k_paged: the same among entries alone, the keys at every `stride`-th position of
+// a sequence (stride - 1, 2 * stride - 1, ...), each of which stands for the tokens up to it.
 #pragma once
 
 #include "ir/builder.h"
@@ -14,6 +17,8 @@ namespace tenon {
 
 const OpDef& index_top_k_op();
 const OpDef& index_top_k_paged_op();
+const OpDef& entry_top_k_op();
+const OpDef& entry_top_k_paged_op();
 
 ValueId index_top_k(Builder& builder, ValueId q, ValueId k, ValueId weights, ValueId sequence_begin,
                     int64_t n, double scale);
@@ -22,5 +27,14 @@ struct PagedIndexInputs {
   ValueId q, k_cache, weights, page_table, stream, positions;
 };
 ValueId index_top_k_paged(Builder& builder, const PagedIndexInputs& inputs, int64_t n, double scale);
+
+struct EntryOptions {
+  int64_t n = 1;
+  double scale = 1;
+  int64_t stride = 1;
+};
+ValueId entry_top_k(Builder& builder, ValueId q, ValueId k, ValueId weights, ValueId sequence_begin,
+                    const EntryOptions& options);
+ValueId entry_top_k_paged(Builder& builder, const PagedIndexInputs& inputs, const EntryOptions& options);
 
 }  // namespace tenon

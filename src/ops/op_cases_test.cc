@@ -56,7 +56,7 @@ TEST(OpCases, InputsAreSeededAndExactInTheirDtype) {
   }
 }
 
-// Outputs begin as NaN here, so a reference that leaves one unwritten shows.
+// Outputs begin as NaN here, so a reference that leaves one unwritten shows. A mask writes minus infinity.
 TEST(OpCases, ReferencesWriteFiniteOutputsInFull) {
   for (const OpCase& op_case : op_cases()) {
     ReferenceValues inputs = case_inputs(op_case, 1), outputs;
@@ -68,7 +68,10 @@ TEST(OpCases, ReferencesWriteFiniteOutputsInFull) {
     for (size_t i = 0; i < outputs.size(); ++i) out.push_back({op_case.outputs[i], outputs[i].data()});
     op_case.op->reference(ReferenceCall{op_case.attrs, in, out});
     for (const auto& output : outputs) {
-      for (double value : output) ASSERT_TRUE(std::isfinite(value)) << op_case.name;
+      for (double value : output) {
+        const bool masked = op_case.op->name == "near_best" && value == -INFINITY;
+        ASSERT_TRUE(masked || std::isfinite(value)) << op_case.name;
+      }
     }
   }
 }

@@ -136,6 +136,21 @@ void reference_below(const ReferenceCall& call) {
   }
 }
 
+InferredTypes infer_lookup(const OpSite& site) {
+  constexpr InputRule kRules[] = {{"table", Elements::f32, 2}, {"ids", Elements::i32, 1}};
+  RETURN_IF_ERROR(check_inputs(site, kRules));
+  return std::vector<Type>{Type{DType::i32, Shape{site.inputs[1].shape[0], site.inputs[0].shape[1]}}};
+}
+
+void reference_lookup(const ReferenceCall& call) {
+  const int64_t rows = call.inputs[0].type.shape[0], n = call.inputs[0].type.shape[1];
+  for (int64_t t = 0; t < call.inputs[1].type.shape[0]; ++t) {
+    const auto id = static_cast<int64_t>(call.inputs[1].data[t]);
+    CHECK(id >= 0 && id < rows, "an id is outside the table");
+    std::copy_n(call.inputs[0].data + id * n, n, call.outputs[0].data + t * n);
+  }
+}
+
 constexpr InputRule kNearInputs[] = {
     {"x", Elements::floating, 2}, {"ids", Elements::i32, 2}, {"dy", Elements::floating, 2}};
 
@@ -177,7 +192,7 @@ void reference_near(const ReferenceCall& call) {
     for (int64_t c = 0; c < columns; ++c) {
       const bool near = (best - x[c]) / std::max(std::abs(x[c]), best) <= call.attrs.real("slack");
       const double from = call.inputs[kGradient ? 2 : 0].data[r * columns + c];
-      call.outputs[0].data[r * columns + c] = near && !is_excluded(c) ? from : kGradient ? 0 : -1e4;
+      call.outputs[0].data[r * columns + c] = near && !is_excluded(c) ? from : kGradient ? 0 : -INFINITY;
     }
   }
 }
@@ -214,6 +229,12 @@ const OpDef& limit_ids_op() {
   return def;
 }
 
+const OpDef& lookup_ids_op() {
+  static constexpr OpDef def{
+      .name = "lookup_ids", .infer = infer_lookup, .cost = kMoves, .reference = reference_lookup};
+  return def;
+}
+
 const OpDef& near_best_op() {
   static constexpr OpDef def{.name = "near_best",
                              .infer = infer_near,
@@ -247,6 +268,10 @@ ValueId gather_columns_grad(Builder& builder, ValueId dy, ValueId ids, int64_t c
 
 ValueId limit_ids(Builder& builder, ValueId ids, int64_t limit, int64_t otherwise) {
   return builder.emit_one(limit_ids_op(), {ids}, {{"limit", limit}, {"otherwise", otherwise}});
+}
+
+ValueId lookup_ids(Builder& builder, ValueId table, ValueId ids) {
+  return builder.emit_one(lookup_ids_op(), {table, ids});
 }
 
 ValueId near_best(Builder& builder, ValueId x, ValueId ids, int64_t excluded, double slack) {

@@ -16,10 +16,15 @@
 namespace tenon {
 namespace {
 
+std::string last_part(const std::string& module) {
+  return module.substr(module.rfind('.') + 1);
+}
+
 bool is_linear(const Program& program, const Op& op) {
   if (op.def != &matmul_op() || !op.attrs.flag("trans_b") || op.name.empty()) return false;
   const Value& weight = program.value(op.inputs[1]);
-  return weight.role == Role::weight && weight.name == op.name + ".weight";
+  return weight.role == Role::weight && weight.name.ends_with(".weight") &&
+         last_part(weight.name.substr(0, weight.name.rfind('.'))) == last_part(op.name);
 }
 
 bool is_experts(const Program& program, const Op& op) {
@@ -30,10 +35,6 @@ bool is_experts(const Program& program, const Op& op) {
 
 std::string parent_of(const std::string& module) {
   return module.substr(0, module.rfind('.'));
-}
-
-std::string last_part(const std::string& module) {
-  return module.substr(module.rfind('.') + 1);
 }
 
 std::string known_targets(const std::vector<AdapterModule>& linears) {

@@ -41,7 +41,8 @@ struct AdapterModule {
   Shape b_shape() const { return Shape{out, rank_rows()}; }
 };
 
-// Linear layers of a program: products of a weight whose name is the op's name + ".weight". Then its stacked
+// Linear layers of a program: products of a weight whose name ends as the op's and in ".weight". Layers that
+// share a weight have names of their own, and so adapters of their own. Then its stacked
 // experts: grouped products of a weight whose name is the op's; the first of two that share a parent is
 // called parent + ".base_layer", the second parent, as PEFT wraps them.
 std::vector<AdapterModule> linear_modules(const Program& program);

@@ -214,6 +214,11 @@ Result<MergeResult> merge_adapter(const MergeRequest& request, Device& device) {
   }
   ASSIGN_OR_RETURN(const AdapterSet adapter,
                    read_adapter(request.adapter, forward_program(model.spec, 1, {})));
+  for (const AdapterModule& module : adapter.modules) {
+    if (model.weights.find(module.module + ".weight")) continue;
+    return unsupported("the adapter changes a layer that has no weight of its own", module.module,
+                       "Serve the adapter beside its base model.");
+  }
   ASSIGN_OR_RETURN(const std::vector<Shard> shards, make_shards(model, request));
   const std::string partial = request.out + ".partial";
   RETURN_IF_ERROR(remove_folder(partial));  // of a merge that was killed

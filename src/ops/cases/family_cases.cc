@@ -9,11 +9,13 @@
 #include "ops/columns.h"
 #include "ops/detach.h"
 #include "ops/grouped_matmul.h"
+#include "ops/mix_rows.h"
 #include "ops/normalise.h"
 #include "ops/permute.h"
 #include "ops/position_scale.h"
 #include "ops/rope_table_by_length.h"
 #include "ops/routing.h"
+#include "ops/sinkhorn.h"
 
 namespace tenon {
 namespace {
@@ -64,6 +66,28 @@ void add_normalises(CaseList& list, DType dtype) {
       list.add({x}, [&](Builder& b, Ids in) { normalise(b, in[0], kind, 1e-3); });
       list.add({x, normal(dtype, shape)},
                [&](Builder& b, Ids in) { normalise_grad(b, in[0], in[1], kind, 1e-3); });
+    }
+  }
+}
+
+void add_stream_mixes(CaseList& list, DType dtype) {
+  const CaseInput x = normal(dtype, Shape{5, 3, 7}), dout = normal(dtype, Shape{5, 2, 7});
+  list.add({x, normal(DType::f32, Shape{5, 2, 3})}, [](Builder& b, Ids in) { mix_rows(b, in[0], in[1]); });
+  list.add({x, normal(DType::f32, Shape{5, 3, 2})},
+           [](Builder& b, Ids in) { mix_rows(b, in[0], in[1], true); });
+  list.add({normal(dtype, Shape{4, 1, 1}), normal(DType::f32, Shape{4, 1, 1})},
+           [](Builder& b, Ids in) { mix_rows(b, in[0], in[1]); });
+  list.add({dout, x}, [](Builder& b, Ids in) { mix_rows_grad_weights(b, in[0], in[1]); });
+}
+
+void add_sinkhorns(CaseList& list) {
+  for (const int64_t n : {1, 4}) {
+    const CaseInput x = normal(DType::f32, Shape{3, n, n}, 2.0);
+    for (const int64_t iterations : {1, 5}) {
+      const SinkhornOptions options{.iterations = iterations, .eps = 1e-3};
+      list.add({x}, [&](Builder& b, Ids in) { sinkhorn(b, in[0], options); });
+      list.add({x, normal(DType::f32, Shape{3, n, n})},
+               [&](Builder& b, Ids in) { sinkhorn_grad(b, in[0], in[1], options); });
     }
   }
 }
@@ -201,12 +225,16 @@ void add_family_cases(CaseList& list) {
     add_activations(list, dtype);
     add_partial_activations(list, dtype);
     add_normalises(list, dtype);
+    add_stream_mixes(list, dtype);
     add_broadcasts(list, dtype);
     add_columns(list, dtype);
     add_routing(list, dtype);
     add_grouped(list, dtype);
     add_biased(list, dtype);
   }
+  add_sinkhorns(list);
+  list.add({given(DType::f32, Shape{3, 2}, {4, 1, 0, 3, 2, 5}), given_ids({2, 0, 0, 1})},
+           [](Builder& b, Ids in) { lookup_ids(b, in[0], in[1]); });
   for (double factor : {0.0, 2.0}) {
     list.add({given_ids({0, 1, 2, 0, 1, 2, 3, 4, 5, 6}), given_ids({0, 0, 0, 3, 3, 3, 3, 3, 3, 3}),
               given(DType::f32, Shape{3}, {1.0, 0.1, 0.01}), given(DType::f32, Shape{3}, {0.5, 0.02, 0.001})},
