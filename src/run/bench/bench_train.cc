@@ -75,7 +75,7 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
   TrainPrograms programs = train_programs(model.spec, adapter.modules, train);
   TrainBench out;
   out.tokens = train.tokens;
-  out.flops = program_flops(programs.train_step) + program_flops(programs.optimiser_step);
+  out.flops = program_flops(programs.train_step, settings.seq) + program_flops(programs.optimiser_step);
   std::vector<Program> planned;
   planned.push_back(std::move(programs.train_step));
   planned.push_back(std::move(programs.optimiser_step));
@@ -97,7 +97,8 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
   }
   out.peak_resident_bytes = process_memory().peak_resident_bytes;
   if (settings.times_kernels) {
-    ASSIGN_OR_RETURN(out.kernels, time_kernels(session->executor(), *session->plan().find(kTrainStep), 2));
+    ASSIGN_OR_RETURN(out.kernels,
+                     time_kernels(session->executor(), *session->plan().find(kTrainStep), 2, settings.seq));
   }
   return out;
 }
