@@ -87,6 +87,8 @@ TEST(KernelSizes, ProductsOfEverySplit) {
            Product{200, 70, 2100, false, true, bf16, bf16, bf16},  // several blocks of k in a bf16 unit
            Product{130, 1312, 96, false, false, bf16, q4_1, f32},
            Product{40, 100, 77, true, true, bf16, f32, bf16},
+           Product{200, 12, 300, true, false, f32, f32, f32},  // few columns
+           Product{130, 16, 70, true, false, bf16, bf16, f32},
        }) {
     const Shape a = p.trans_a ? Shape{p.k, p.m} : Shape{p.m, p.k};
     const Shape b = p.trans_b ? Shape{p.n, p.k} : Shape{p.k, p.n};
