@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "backend/cpu/cpu_device.h"
 #include "base/half.h"
+#include "base/json.h"
 #include "io/dequantise.h"
 #include "io/folder.h"
 #include "io/gguf_writer.h"
@@ -74,7 +74,7 @@ class CheckpointForms : public testing::Test {
     const std::string out = folder + "/hf";
     fs::create_directories(out);
     fs::copy_file(std::string(kGolden) + "/config.json", out + "/config.json");
-    nlohmann::json index;
+    Json index;
     for (size_t first = 0; first < weights.size(); first += tensors_per_file) {
       const size_t last = std::min(weights.size(), first + tensors_per_file);
       const bool one = tensors_per_file >= weights.size();

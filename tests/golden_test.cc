@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/json.h"
 #include "io/write_file.h"
 #include "ops/interpret.h"
 #include "run/adapter_set.h"
@@ -24,8 +24,6 @@ namespace tenon {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
 std::string name_of(const std::string& folder) {
   return fs::path(folder).filename().string();
 }
@@ -94,7 +92,7 @@ class Golden : public testing::TestWithParam<std::string> {
   void SetUp() override {
     const auto text = read_file(GetParam() + "/golden.json");
     ASSERT_TRUE(text.ok());
-    facts = json::parse(*text);
+    facts = Json::parse(*text);
     want = read_tensors(GetParam() + "/golden.safetensors");
     device = test_device(1);
   }
@@ -179,7 +177,7 @@ class Golden : public testing::TestWithParam<std::string> {
   }
 
   std::string refused;  // why the device does not run this family; empty: it does
-  json facts;
+  Json facts;
   TensorFile want;
   std::unique_ptr<Device> device;
 };
@@ -193,7 +191,7 @@ TEST_P(Golden, BaseInFloat32) {
   if (!refused.empty()) GTEST_SKIP() << refused;
   ASSERT_TRUE(got.floats.contains("logits"));
   EXPECT_LE(distance(got.floats.at("logits"), want.floats.at("logits")), tolerance("logits"));
-  const double loss = facts["loss"];
+  const double loss = facts["loss"].get<double>();
   EXPECT_NEAR(got.floats.at("loss")[0], loss, std::max(2e-5 * loss, 1e-6));
   expect_gradients(got, "grad.", std::max(tolerance("grad"), supported()[name_of(GetParam())].grad));
   if (!decodes) return;
@@ -211,17 +209,17 @@ TEST_P(Golden, AdapterInFloat32) {
   request.adapter = GetParam() + "/adapter";
   request.gradients = ProbeGradients::adapter;
   request.train_steps = 6;
-  request.lr = facts["lora_train"]["lr"];
-  request.clip = facts["lora_train"]["max_grad_norm"];
+  request.lr = facts["lora_train"]["lr"].get<double>();
+  request.clip = facts["lora_train"]["max_grad_norm"].get<double>();
   const TensorFile got = run(request);
   if (!refused.empty()) GTEST_SKIP() << refused;
   ASSERT_TRUE(got.floats.contains("logits"));
   EXPECT_LE(distance(got.floats.at("logits"), want.floats.at("lora_logits")), tolerance("logits"));
-  const double loss = facts["lora_loss"];
+  const double loss = facts["lora_loss"].get<double>();
   EXPECT_NEAR(got.floats.at("loss")[0], loss, std::max(2e-5 * loss, 1e-6));
   expect_gradients(got, "lora_grad.", tolerance("lora_grad"));
   const Demands demands = supported()[name_of(GetParam())];
-  const std::vector<double> losses = facts["lora_train"]["losses"];
+  const std::vector<double> losses = facts["lora_train"]["losses"].get<std::vector<double>>();
   for (size_t i = 0; i < losses.size(); ++i)
     EXPECT_NEAR(got.floats.at("train_losses")[i], losses[i], demands.train_loss) << i;
 }
@@ -241,8 +239,8 @@ TEST_P(Golden, AdapterInBf16) {
   request.adapter = GetParam() + "/adapter";
   request.gradients = ProbeGradients::adapter;
   request.train_steps = 6;
-  request.lr = facts["lora_train"]["lr"];
-  request.clip = facts["lora_train"]["max_grad_norm"];
+  request.lr = facts["lora_train"]["lr"].get<double>();
+  request.clip = facts["lora_train"]["max_grad_norm"].get<double>();
   const TensorFile got = run(request);
   if (!refused.empty()) GTEST_SKIP() << refused;
   ASSERT_TRUE(got.floats.contains("logits"));
@@ -271,7 +269,7 @@ TEST_P(Golden, AdapterInBf16) {
               limit(std::max(whole, distance(values, exact, floor))))
         << name;
   }
-  const std::vector<double> losses = facts["lora_train"]["losses"];
+  const std::vector<double> losses = facts["lora_train"]["losses"].get<std::vector<double>>();
   for (size_t i = 0; i < losses.size(); ++i)
     EXPECT_NEAR(got.floats.at("train_losses")[i] / losses[i], 1,
                 std::max(naive.chooses ? 0.25 : 0.1, demands.bf16_loss))

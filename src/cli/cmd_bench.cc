@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/json.h"
 #include "cli/ceilings.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
@@ -21,7 +21,6 @@
 namespace tenon {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 struct BenchArguments {

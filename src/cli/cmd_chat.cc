@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/generate_option.h"
 #include "cli/terminal.h"
@@ -20,8 +20,7 @@ struct ChatArguments {
 
 // One turn: the whole conversation is rendered again, as the template may rewrite earlier turns, and fed from
 // the start.
-Result<std::string> reply_to(const nlohmann::ordered_json& messages, OpenedGenerator& opened,
-                             const GenerateOptions& o) {
+Result<std::string> reply_to(const Json& messages, OpenedGenerator& opened, const GenerateOptions& o) {
   ASSIGN_OR_RETURN(const std::vector<int32_t> ids, chat_prompt(opened.text, messages));
   const int64_t room = o.context - static_cast<int64_t>(ids.size());
   if (room < 1)
@@ -44,11 +43,11 @@ Result<std::string> reply_to(const nlohmann::ordered_json& messages, OpenedGener
 
 Status run_chat(ChatArguments& a) {
   ASSIGN_OR_RETURN(const std::unique_ptr<OpenedGenerator> opened, open_generator(a.options));
-  if (!opened->text.chat_template) return chat_prompt(opened->text, nlohmann::ordered_json::array()).error();
+  if (!opened->text.chat_template) return chat_prompt(opened->text, Json::array()).error();
   const Terminal terminal = terminal_of(stdout);
   const std::string you = styled(terminal, Style::bold, "you> ");
   const std::string model = styled(terminal, Style::green, "model> ");
-  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+  Json messages = Json::array();
   if (!a.system.empty()) messages.push_back({{"role", "system"}, {"content", a.system}});
   if (terminal.interactive) std::puts("An empty line or Ctrl-D ends the conversation.");
   std::string line;

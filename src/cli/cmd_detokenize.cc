@@ -3,8 +3,8 @@
 
 #include <charconv>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
@@ -44,7 +44,7 @@ Result<std::vector<int32_t>> parse_ids(std::string_view text, const Tokenizer& t
 Status detokenize_lines(const Arguments& a, const Tokenizer& tokenizer) {
   return for_each_line(*a.jsonl, [&](std::string_view line, int64_t) -> Status {
     ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids(line, tokenizer));
-    write_output(nlohmann::json(tokenizer.decode(ids, a.skip_special)).dump() + "\n");
+    write_output(Json(tokenizer.decode(ids, a.skip_special)).dump() + "\n");
     return {};
   });
 }
@@ -62,7 +62,7 @@ Status detokenize(const Arguments& a) {
   auto ids = parse_ids(typed, tokenizer);
   if (!ids.ok()) return std::move(ids).error().within("detokenize");
   const std::string text = tokenizer.decode(*ids, a.skip_special);
-  write_output(a.json ? nlohmann::json(text).dump() + "\n" : text);
+  write_output(a.json ? Json(text).dump() + "\n" : text);
   if (!a.json && terminal_of(stdout).interactive) write_output("\n");
   return {};
 }

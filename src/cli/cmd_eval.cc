@@ -3,9 +3,9 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "run/evaluate.h"
@@ -40,11 +40,11 @@ StreamSettings eval_settings(const EvalArguments& a, const ModelText& text) {
 
 void print_result(const EvalArguments& a, const EvalResult& result) {
   if (a.json) {
-    const nlohmann::ordered_json line = {{"loss", result.loss},
-                                         {"perplexity", result.perplexity()},
-                                         {"token_accuracy", result.token_accuracy},
-                                         {"rows", result.rows},
-                                         {"trained_tokens", result.trained_tokens}};
+    const Json line = {{"loss", result.loss},
+                       {"perplexity", result.perplexity()},
+                       {"token_accuracy", result.token_accuracy},
+                       {"rows", result.rows},
+                       {"trained_tokens", result.trained_tokens}};
     std::printf("%s\n", line.dump().c_str());
   } else {
     std::printf("loss %.4f  perplexity %.3f  token accuracy %.1f%%  (%lld rows, %lld tokens)\n", result.loss,

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/generate_option.h"
 #include "io/write_file.h"
@@ -32,7 +32,7 @@ Result<std::vector<std::string>> read_prompts(const GenerateArguments& a) {
   ASSIGN_OR_RETURN(const DatasetFile file, DatasetFile::open(a.prompts));
   std::vector<std::string> prompts;
   for (int64_t row = 0; row < file.rows(); ++row) {
-    const nlohmann::json object = nlohmann::json::parse(file.row(row), nullptr, false);
+    const Json object = Json::parse_or_null(file.row(row));
     if (!object.is_object() || !object.contains(a.field) || !object[a.field].is_string()) {
       return bad_file(fmt::format("the row is not an object with a string '{}'", a.field), file.where(row),
                       "Name the key that holds the prompt with --field.");
@@ -73,13 +73,13 @@ Status answer(const GenerateArguments& a, OpenedGenerator& opened, const std::st
     std::printf("%s\n", rest.c_str());
     return {};
   }
-  const nlohmann::ordered_json line = {{"prompt", prompt},
-                                       {"text", text},
-                                       {"prompt_tokens", ids.size()},
-                                       {"new_tokens", reply.ids.size()},
-                                       {"finish_reason", reply.ended ? "stop" : "length"},
-                                       {"seconds", seconds}};
-  std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  const Json line = {{"prompt", prompt},
+                     {"text", text},
+                     {"prompt_tokens", ids.size()},
+                     {"new_tokens", reply.ids.size()},
+                     {"finish_reason", reply.ended ? "stop" : "length"},
+                     {"seconds", seconds}};
+  std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);
   return {};
 }

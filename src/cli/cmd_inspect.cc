@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/facts.h"
 #include "cli/inspect.h"
@@ -18,8 +18,6 @@
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Arguments {
   StringList words;

@@ -1,9 +1,9 @@
 // tenon kernels: what this machine computes with.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/terminal.h"
@@ -37,7 +37,7 @@ Status run_kernels(const KernelsArguments& a) {
   const DeviceFacts& facts = device->facts();
   std::string features;
   for (const std::string& feature : facts.features) features += (features.empty() ? "" : " ") + feature;
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Json rows = Json::array();
   Table table({{"op"}, {"kernel"}, {"dtypes"}, {"deterministic"}});
   for (const OpDef* op : all_ops()) {
     for (const KernelDef& kernel : device->kernels()) {
@@ -52,8 +52,7 @@ Status run_kernels(const KernelsArguments& a) {
     }
   }
   if (a.json) {
-    const nlohmann::ordered_json out = {
-        {"device", facts.name}, {"features", facts.features}, {"kernels", rows}};
+    const Json out = {{"device", facts.name}, {"features", facts.features}, {"kernels", rows}};
     std::printf("%s\n", out.dump().c_str());
   } else {
     std::printf("%s, %d threads, %s\n\n%s", facts.name.c_str(), facts.threads, features.c_str(),

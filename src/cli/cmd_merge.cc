@@ -3,9 +3,9 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/terminal.h"
@@ -35,14 +35,14 @@ Status run_merge(MergeArguments& a) {
   ASSIGN_OR_RETURN(const MergeResult result, merge_adapter(a.request, *device));
   bar.reset();
   if (a.json) {
-    const nlohmann::ordered_json line = {{"out", a.request.out},
-                                         {"weights", result.weights},
-                                         {"merged", result.merged},
-                                         {"shards", result.shards},
-                                         {"bytes", result.bytes},
-                                         {"checked", a.request.check},
-                                         {"base_distance", result.base_distance},
-                                         {"merged_distance", result.merged_distance}};
+    const Json line = {{"out", a.request.out},
+                       {"weights", result.weights},
+                       {"merged", result.merged},
+                       {"shards", result.shards},
+                       {"bytes", result.bytes},
+                       {"checked", a.request.check},
+                       {"base_distance", result.base_distance},
+                       {"merged_distance", result.merged_distance}};
     std::printf("%s\n", line.dump().c_str());
     return {};
   }

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/streams.h"
@@ -101,7 +101,7 @@ DeviceFacts plain_machine() {
 Result<ModelSpec> read_spec(const std::string& path) {
   const bool folder = std::filesystem::is_directory(path);
   const std::string file = folder ? path + "/config.json" : path;
-  ASSIGN_OR_RETURN(const nlohmann::json config, read_json_file(file));
+  ASSIGN_OR_RETURN(const Json config, read_json_file(file));
   return read_model_spec(config, file);
 }
 

@@ -3,10 +3,10 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/bytes.h"
+#include "base/json.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
@@ -42,7 +42,7 @@ Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int6
     ASSIGN_OR_RETURN(times, predict_times(plan, device));
   }
   if (a.json) {
-    nlohmann::ordered_json out = nlohmann::ordered_json::parse(memory_report_json(report));
+    Json out = Json::parse(memory_report_json(report));
     out["needed_bytes"] = verdict.needed_bytes;
     out["budget_bytes"] = verdict.budget_bytes;
     out["fits"] = verdict.fits;

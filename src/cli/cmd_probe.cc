@@ -1,8 +1,8 @@
 // tenon probe: logits, loss, gradients, greedy tokens and a short training curve for given token ids.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "run/probe.h"
@@ -24,10 +24,10 @@ Status run_probe(ProbeArguments& a) {
   a.request.compute = compute_dtype(a.device, device->facts());
   ASSIGN_OR_RETURN(const ProbeSummary summary, probe(a.request, *device));
   if (a.json) {
-    const nlohmann::ordered_json line = {{"loss", summary.loss},
-                                         {"trained_tokens", summary.trained_tokens},
-                                         {"tensors_written", summary.tensors_written},
-                                         {"compute", dtype_name(a.request.compute)}};
+    const Json line = {{"loss", summary.loss},
+                       {"trained_tokens", summary.trained_tokens},
+                       {"tensors_written", summary.tensors_written},
+                       {"compute", dtype_name(a.request.compute)}};
     std::printf("%s\n", line.dump().c_str());
   } else {
     std::printf("loss %.7f over %lld tokens; %lld tensors written to %s\n", summary.loss,

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/iso_time.h"
 #include "cli/streams.h"
@@ -17,8 +17,6 @@
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Arguments {
   std::string path;
@@ -37,7 +35,7 @@ Result<Json> read_conversation(const std::string& path) {
   } else {
     ASSIGN_OR_RETURN(text, read_file(path));
   }
-  ASSIGN_OR_RETURN(Json conversation, parse_ordered_json(text, path == "-" ? "standard input" : path));
+  ASSIGN_OR_RETURN(Json conversation, parse_json(text, path == "-" ? "standard input" : path));
   if (!conversation.is_object() || !conversation.contains("messages"))
     return bad_file("is not an object with \"messages\"", path,
                     R"(Write {"messages": [{"role": "user", "content": "Hello"}]}.)");
@@ -50,7 +48,7 @@ Status set_variable(std::string_view assignment, Json& variables) {
   if (equals == 0 || equals == std::string_view::npos)
     return bad_argument(fmt::format("'{}' is not of the form key=value", assignment), "--set");
   const std::string_view text = assignment.substr(equals + 1);
-  auto value = parse_ordered_json(text, {});
+  auto value = parse_json(text, {});
   variables[std::string(assignment.substr(0, equals))] = value.ok() ? std::move(*value) : Json(text);
   return {};
 }

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "run/train/replay.h"
@@ -19,7 +19,7 @@ struct ReplayArguments {
 };
 
 void print_json(const ReplayArguments& a, const Replay& replay) {
-  nlohmann::ordered_json line = {{"run", a.run}, {"steps", replay.steps}};
+  Json line = {{"run", a.run}, {"steps", replay.steps}};
   line["bit_equal"] = !replay.first_difference.has_value();
   if (const auto& difference = replay.first_difference) {
     line["first_difference"] = {{"step", difference->step},

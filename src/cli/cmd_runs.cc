@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/facts.h"
 #include "cli/terminal.h"
@@ -18,8 +18,6 @@
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct RunsArguments {
   std::string action;

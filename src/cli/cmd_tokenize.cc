@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/streams.h"
 #include "io/json_file.h"
@@ -35,14 +35,14 @@ Status tokenize_lines(const Arguments& a, const Tokenizer& tokenizer, EncodeOpti
     if (!value.ok() || !value->is_string())
       return bad_file("is not a JSON string", {},
                       "Each line holds one text in quotes, as json.dumps writes it.");
-    write_output(ids_json(tokenizer.encode(value->get_ref<const std::string&>(), options)) + "\n");
+    write_output(ids_json(tokenizer.encode(value->text(), options)) + "\n");
     return {};
   });
 }
 
 void print_offsets(const Arguments& a, const Tokenizer& tokenizer, std::string_view text,
                    EncodeOptions options) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  Json list = Json::array();
   for (const TokenSpan& span : tokenizer.encode_spans(text, options)) {
     const std::string token(tokenizer.token(span.id));
     if (a.json)
@@ -50,7 +50,7 @@ void print_offsets(const Arguments& a, const Tokenizer& tokenizer, std::string_v
     else
       write_output(fmt::format("{}\t{}\t{}\t{}\n", span.id, span.begin, span.end, token));
   }
-  if (a.json) write_output(list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (a.json) write_output(list.dump() + "\n");
 }
 
 Status tokenize(const Arguments& a) {

@@ -5,9 +5,9 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
 #include "cli/terminal.h"
@@ -80,12 +80,12 @@ class Display {
 
   void step(const StepReport& report) {
     if (json_) {
-      const nlohmann::ordered_json line = {{"step", report.step},
-                                           {"loss", report.loss},
-                                           {"learning_rate", report.learning_rate},
-                                           {"gradient_norm", report.gradient_norm},
-                                           {"trained_tokens", report.trained_tokens},
-                                           {"tokens_per_second", report.tokens_per_second}};
+      const Json line = {{"step", report.step},
+                         {"loss", report.loss},
+                         {"learning_rate", report.learning_rate},
+                         {"gradient_norm", report.gradient_norm},
+                         {"trained_tokens", report.trained_tokens},
+                         {"tokens_per_second", report.tokens_per_second}};
       std::printf("%s\n", line.dump().c_str());
       std::fflush(stdout);
       return;
@@ -96,7 +96,7 @@ class Display {
 
   void evaluated(int64_t step, const EvalResult& result) {
     if (json_) {
-      const nlohmann::ordered_json line = {
+      const Json line = {
           {"eval_step", step}, {"eval_loss", result.loss}, {"token_accuracy", result.token_accuracy}};
       std::printf("%s\n", line.dump().c_str());
       return;
@@ -108,7 +108,7 @@ class Display {
 
   void note(const RecordNote& note) {
     if (json_) {
-      const nlohmann::ordered_json line = {
+      const Json line = {
           {"note", note.kind}, {"step", note.step}, {"message", note.message}, {"action", note.action}};
       std::printf("%s\n", line.dump().c_str());
       return;

@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "base/json.h"
 #include "base/option.h"
 #include "cli/terminal.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string scalar_text(std::string_view name, const Json& value) {
   if (value.is_null()) return "none";
@@ -25,7 +23,7 @@ std::string scalar_text(std::string_view name, const Json& value) {
       return fmt::format("{} ({} bytes)", format_bytes(number), grouped_digits(number));
     return grouped_digits(number);
   }
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return value.dump();
 }
 
 std::string label_of(std::string_view name) {
@@ -91,7 +89,7 @@ std::string facts_text(const Json& facts) {
 }
 
 std::string facts_json(const Json& facts) {
-  return facts.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return facts.dump(2) + "\n";
 }
 
 }  // namespace tenon

@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 
+#include "base/json.h"
 #include "io/mapped_file.h"
 #include "io/safetensors.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Counts of tensors, elements and bytes, in all and by dtype.
 struct TensorSums {
@@ -67,7 +65,7 @@ Json token_json(const Tokenizer& tokenizer, std::optional<int32_t> id) {
 }
 
 // The first of the keys that the object has, else null.
-Json value_of(const nlohmann::json& object, std::string_view key) {
+Json value_of(const Json& object, std::string_view key) {
   const auto found = object.find(key);
   return found == object.end() ? Json() : Json(*found);
 }
@@ -101,7 +99,7 @@ Result<Json> adapter_facts(const Checkpoint& adapter, bool all_tensors) {
   Json facts;
   facts["path"] = adapter.path();
   facts["format"] = "PEFT adapter";
-  const nlohmann::json& config = adapter.config();
+  const Json& config = adapter.config();
   for (const std::string_view key :
        {"peft_type", "base_model_name_or_path", "r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora",
         "target_modules", "modules_to_save", "rank_pattern"})

@@ -1,10 +1,10 @@
 // What can be said of a path: gathered as facts (cli/facts.h) by kind. Used by `tenon inspect`.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "io/checkpoint.h"
 #include "text/tokenizer.h"
 
@@ -12,19 +12,19 @@ namespace tenon {
 
 // Files, metadata, tensors by dtype, parameters; with `all_tensors` a line a tensor. Model facts are the
 // caller's.
-nlohmann::ordered_json checkpoint_facts(const Checkpoint& checkpoint, bool all_tensors);
+Json checkpoint_facts(const Checkpoint& checkpoint, bool all_tensors);
 
 // A PEFT adapter: its settings, modules and parameters.
-Result<nlohmann::ordered_json> adapter_facts(const Checkpoint& adapter, bool all_tensors);
+Result<Json> adapter_facts(const Checkpoint& adapter, bool all_tensors);
 
 // Vocabulary size, special tokens, chat templates.
-nlohmann::ordered_json tokenizer_facts(const Tokenizer& tokenizer);
+Json tokenizer_facts(const Tokenizer& tokenizer);
 
 // tokenizer_facts() of what is at `path`; null where there is none, and the error as text where it is not
 // usable.
-nlohmann::ordered_json tokenizer_facts_of(const std::string& path);
+Json tokenizer_facts_of(const std::string& path);
 
 // A safetensors file alone.
-Result<nlohmann::ordered_json> safetensors_facts(const std::string& path, bool all_tensors);
+Result<Json> safetensors_facts(const std::string& path, bool all_tensors);
 
 }  // namespace tenon

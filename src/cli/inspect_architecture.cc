@@ -1,8 +1,8 @@
 #include "cli/inspect_architecture.h"
 
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json.h"
 #include "models/family.h"
 #include "models/gguf_config.h"
 #include "models/weight_map.h"
@@ -10,8 +10,6 @@
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Linear layers by the last part of their names: what an adapter's targets may be.
 Json target_names(const ModelSpec& spec) {

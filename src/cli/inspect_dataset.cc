@@ -1,10 +1,10 @@
 #include "cli/inspect_dataset.h"
 
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "base/json.h"
 #include "base/threads.h"
 #include "run/model_text.h"
 #include "text/dataset.h"
@@ -12,8 +12,6 @@
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json histogram_facts(const DataReport& report) {
   Json bins = Json::array();

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/option.h"
 #include "text/dataset_report.h"
 
@@ -25,11 +25,11 @@ struct DatasetQuestion {
 };
 
 // Rows, format and size of each file, without a tokenizer.
-Result<nlohmann::ordered_json> dataset_facts(const DatasetQuestion& question);
+Result<Json> dataset_facts(const DatasetQuestion& question);
 
 // What would be trained on, or of preferences what they hold: as JSON, or as a page with the trained text
 // between the marks.
-Result<nlohmann::ordered_json> dataset_report_facts(const DatasetQuestion& question);
+Result<Json> dataset_report_facts(const DatasetQuestion& question);
 Result<std::string> dataset_report_text(const DatasetQuestion& question, const TrainedMarks& marks);
 
 }  // namespace tenon

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/facts.h"
 #include "cli/terminal.h"
 #include "io/json_file.h"
@@ -17,8 +17,6 @@
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kExample =
     R"({"messages": [{"role": "user", "content": "What is two plus two?"},)"
@@ -43,7 +41,7 @@ Result<Dataset> open_rows(const std::string& path) {
   constexpr int64_t kLargestConversation = 1 << 30;
   if (path.ends_with(".json")) {
     ASSIGN_OR_RETURN(const std::string text, read_file(path, kLargestConversation));
-    const auto json = parse_ordered_json(text, path);
+    const auto json = parse_json(text, path);
     if (json.ok() && json->is_object()) return Dataset::from_bytes(json->dump(), path);
   }
   return Dataset::open(path);
@@ -84,8 +82,7 @@ Json token_rows(const Tokenizer& tokenizer, const TemplateCheck& check) {
 // The id and the text in quotes, control characters as escapes.
 std::string printable_token(const Json& token) {
   if (token.is_null()) return {};
-  return fmt::format("{} {}", token.at("id").get<int64_t>(),
-                     token.at("text").dump(-1, ' ', false, Json::error_handler_t::replace));
+  return fmt::format("{} {}", token.at("id").get<int64_t>(), token.at("text").dump());
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace tenon {
 
@@ -19,9 +19,9 @@ struct TemplateQuestion {
 };
 
 // Facts with the tokens of both texts.
-Result<nlohmann::ordered_json> template_answer(const TemplateQuestion& question);
+Result<Json> template_answer(const TemplateQuestion& question);
 
 // For people: the facts, a line a token, and what to mind.
-std::string template_text(const nlohmann::ordered_json& answer);
+std::string template_text(const Json& answer);
 
 }  // namespace tenon

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "cli/facts.h"
 #include "cli/inspect.h"
 #include "io/checkpoint.h"
@@ -17,8 +17,6 @@
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Rows of the embedding that the model's configuration gives; none where there is no model beside.
 std::optional<int64_t> embedding_rows(const std::string& path) {

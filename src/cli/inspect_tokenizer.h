@@ -2,11 +2,11 @@
 // tokenizer`.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace tenon {
 
@@ -17,9 +17,9 @@ struct TokenizerQuestion {
 };
 
 // The audit, or the comparison where there is another one; "notes" holds what to mind, in sentences.
-Result<nlohmann::ordered_json> tokenizer_answer(const TokenizerQuestion& question);
+Result<Json> tokenizer_answer(const TokenizerQuestion& question);
 
 // For people: the facts, then a line for every note.
-std::string answer_text(const nlohmann::ordered_json& answer);
+std::string answer_text(const Json& answer);
 
 }  // namespace tenon

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "base/json.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kHint = "facts/ has files of this form for some machines.";
 
@@ -31,7 +30,7 @@ Result<int64_t> positive_integer(const Json& json, std::string_view key, int64_t
                                  std::string_view name) {
   const auto entry = json.find(key);
   if (entry == json.end()) return malformed(std::string(key) + " is missing", name);
-  if (!entry->is_number_unsigned() || entry->get<uint64_t>() == 0 ||
+  if (!entry->is_number_integer() || entry->get<uint64_t>() == 0 ||
       entry->get<uint64_t>() > static_cast<uint64_t>(most)) {
     return malformed(std::string(key) + " is not an integer from 1 to " + std::to_string(most), name);
   }
@@ -73,11 +72,11 @@ std::string device_facts_json(const DeviceFacts& facts) {
   json["gflops_f32"] = facts.gflops_f32;
   json["gflops_bf16"] = facts.gflops_bf16;
   json["gigabytes_per_second"] = facts.gigabytes_per_second;
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2) + "\n";
 }
 
 Result<DeviceFacts> parse_device_facts(std::string_view json_text, std::string_view name) {
-  const Json json = Json::parse(json_text, nullptr, false);
+  const Json json = Json::parse_or_null(json_text);
   if (!json.is_object()) return malformed("not a JSON object of device facts", name);
   RETURN_IF_ERROR(check_keys(json, name));
   DeviceFacts facts;

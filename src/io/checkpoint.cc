@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "io/describe.h"
 #include "io/folder.h"
 #include "io/json_file.h"
@@ -24,14 +24,13 @@ struct CheckpointData {
   std::vector<std::string> files;
   std::vector<MappedFile> maps;  // one for each file
   std::vector<CheckpointTensor> tensors;
-  nlohmann::json config;
-  std::optional<nlohmann::json> generation_config;
+  Json config;
+  std::optional<Json> generation_config;
   std::optional<GgufFile> gguf;
 };
 
 namespace {
 
-using nlohmann::json;
 using WeightMap = std::map<std::string, std::string, std::less<>>;  // tensor name -> shard
 
 constexpr std::string_view kSingle = "model.safetensors";
@@ -40,8 +39,8 @@ constexpr std::string_view kConfig = "config.json";
 constexpr std::string_view kFetchAgain = "Download the checkpoint again, or write it anew with its maker.";
 constexpr size_t kMostListed = 8;
 
-Result<json> read_object(const std::string& path) {
-  ASSIGN_OR_RETURN(json value, read_json_file(path));
+Result<Json> read_object(const std::string& path) {
+  ASSIGN_OR_RETURN(Json value, read_json_file(path));
   if (!value.is_object()) return bad_file("the file must hold a JSON object", path, std::string(kFetchAgain));
   return value;
 }
@@ -80,7 +79,7 @@ Status sort_tensors(CheckpointData& data) {
 
 // "weight_map" of an index file. Shards must be plain names: an index must not reach outside its folder.
 Result<WeightMap> read_index(const std::string& path) {
-  ASSIGN_OR_RETURN(const json index, read_object(path));
+  ASSIGN_OR_RETURN(const Json index, read_object(path));
   const auto map = index.find("weight_map");
   if (map == index.end() || !map->is_object() || map->empty())
     return bad_file("the index lacks the object 'weight_map', or it is empty", path,
@@ -334,12 +333,12 @@ std::span<const std::byte> Checkpoint::bytes(std::string_view name) const {
   return bytes(*tensor);
 }
 
-const nlohmann::json& Checkpoint::config() const {
+const Json& Checkpoint::config() const {
   CHECK(data_->format == CheckpointFormat::huggingface);
   return data_->config;
 }
 
-const nlohmann::json* Checkpoint::generation_config() const {
+const Json* Checkpoint::generation_config() const {
   return data_->generation_config ? &*data_->generation_config : nullptr;
 }
 

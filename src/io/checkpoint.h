@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "io/gguf.h"
 #include "io/tensor_entry.h"
 
@@ -61,9 +61,9 @@ class Checkpoint {
   std::span<const std::byte> bytes(std::string_view name) const;
 
   // config.json or adapter_config.json: an object. CHECKs that the format is huggingface.
-  const nlohmann::json& config() const;
+  const Json& config() const;
   // generation_config.json; null where missing, and for GGUF.
-  const nlohmann::json* generation_config() const;
+  const Json* generation_config() const;
   // CHECKs that the format is gguf.
   const GgufFile& gguf() const;
 

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/json.h"
 #include "io/gguf_writer.h"
 #include "io/safetensors.h"
 #include "io/test_folder.h"

@@ -1,11 +1,11 @@
 #include "io/fuzz_checks.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "io/gguf.h"
 #include "io/gguf_writer.h"
 #include "io/json_file.h"
@@ -98,7 +98,7 @@ bool fuzz_json(std::span<const std::byte> file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   const auto parsed = parse_json(text, "input");
   if (!parsed.ok()) return checked_refusal(parsed.error());
-  CHECK(!nlohmann::json(*parsed).dump().empty());
+  CHECK(!Json(*parsed).dump().empty());
   return true;
 }
 

@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "io/describe.h"
 #include "io/write_file.h"
 
 namespace tenon {
 namespace {
-
-using nlohmann::json;
 
 constexpr int kDeepest = 256;  // nesting; copying and printing a json value recurse
 
@@ -74,16 +72,15 @@ Prepared prepare(std::string_view text) {
   return out;
 }
 
-template <typename Json>
-bool restore_non_finite(int, typename Json::parse_event_t event, Json& parsed) {
-  if (event != Json::parse_event_t::value || !parsed.is_string()) return true;
-  const auto& text = parsed.template get_ref<const std::string&>();
+// Undoes what prepare() replaced.
+void restore_non_finite(Json& parsed) {
+  for (Json& element : parsed) restore_non_finite(element);
+  if (!parsed.is_string()) return;
   for (const NonFinite& number : kNonFinite) {
-    if (text != number.marker) continue;
+    if (parsed.text() != number.marker) continue;
     parsed = number.value;
     break;
   }
-  return true;
 }
 
 // The library's wording without its prefix and position.
@@ -92,8 +89,9 @@ std::string reason(std::string_view what) {
   return printable(start == std::string_view::npos ? what : what.substr(start));
 }
 
-template <typename Json>
-Result<Json> parse_as(std::string_view text, std::string_view subject) {
+}  // namespace
+
+Result<Json> parse_json(std::string_view text, std::string_view subject) {
   constexpr std::string_view kHint = "Correct the file, or download it again if it was cut short.";
   const Prepared prepared = prepare(text);
   if (prepared.too_deep_at) {
@@ -102,29 +100,17 @@ Result<Json> parse_as(std::string_view text, std::string_view subject) {
   }
   const std::string_view input = prepared.replaced.empty() ? text : prepared.replaced;
   try {
-    if (prepared.replaced.empty()) return Json::parse(input);
-    return Json::parse(input, restore_non_finite<Json>);
-  } catch (const json::parse_error& error) {
-    const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, input.size());
+    Json parsed = Json::parse(input);
+    if (!prepared.replaced.empty()) restore_non_finite(parsed);
+    return parsed;
+  } catch (const JsonError& error) {
+    const size_t at = std::min(error.byte() > 0 ? error.byte() - 1 : 0, input.size());
     return bad_file(fmt::format("not valid JSON: {}", reason(error.what())), position(input, subject, at),
-                    std::string(kHint));
-  } catch (const json::exception& error) {
-    return bad_file(fmt::format("not acceptable JSON: {}", printable(error.what())), std::string(subject),
                     std::string(kHint));
   }
 }
 
-}  // namespace
-
-Result<json> parse_json(std::string_view text, std::string_view subject) {
-  return parse_as<json>(text, subject);
-}
-
-Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text, std::string_view subject) {
-  return parse_as<nlohmann::ordered_json>(text, subject);
-}
-
-Result<json> read_json_file(const std::string& path, int64_t max_bytes) {
+Result<Json> read_json_file(const std::string& path, int64_t max_bytes) {
   ASSIGN_OR_RETURN(const std::string text, read_file(path, max_bytes));
   return parse_json(text, path);
 }

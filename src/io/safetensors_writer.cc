@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_set>
 
 #include "base/checked_math.h"
+#include "base/json.h"
 #include "io/describe.h"
 #include "io/safetensors.h"
 
@@ -17,11 +17,9 @@ constexpr size_t kLengthBytes = 8;
 
 // The text as a JSON string; nothing where it is not UTF-8.
 std::optional<std::string> json_string(const std::string& text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  }
+  std::string out = Json(text).dump();
+  if (Json::parse(out).text() != text) return std::nullopt;  // bytes were replaced
+  return out;
 }
 
 Error not_utf8(std::string_view what, const std::string& name) {

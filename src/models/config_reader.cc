@@ -3,19 +3,18 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "base/json.h"
 
 namespace tenon {
 namespace {
-
-using nlohmann::json;
 
 constexpr int64_t kLargestSize = int64_t{1} << 40;
 
 }  // namespace
 
-ConfigReader::ConfigReader(const json& object, std::string subject)
+ConfigReader::ConfigReader(const Json& object, std::string subject)
     : object_(&object), subject_(std::move(subject)) {
   CHECK(object.is_object());
 }
@@ -37,15 +36,15 @@ std::vector<std::string> ConfigReader::unread() const {
   return out;
 }
 
-const json* ConfigReader::find(std::string_view key) const {
+const Json* ConfigReader::find(std::string_view key) const {
   const std::string name = name_of(key);
   read_.insert(name);
   const auto at = object_->find(name);
   return at == object_->end() || at->is_null() ? nullptr : &*at;
 }
 
-const json* ConfigReader::find_required(std::string_view key) {
-  const json* value = find(key);
+const Json* ConfigReader::find_required(std::string_view key) {
+  const Json* value = find(key);
   if (!value) {
     fail(bad_file(
         fmt::format("the key '{}' is missing", key), subject_,
@@ -63,7 +62,7 @@ bool ConfigReader::has(std::string_view key) const {
 }
 
 int64_t ConfigReader::integer(std::string_view key) {
-  const json* value = find_required(key);
+  const Json* value = find_required(key);
   if (!value) return 0;
   if (value->is_number_integer()) return value->get<int64_t>();
   wrong_kind(key, "an integer");
@@ -73,7 +72,7 @@ int64_t ConfigReader::integer(std::string_view key) {
 int64_t ConfigReader::positive(std::string_view key) {
   if (const auto supposed = supposed_.find(key); supposed != supposed_.end() && !has(key))
     return supposed->second;
-  const json* value = find_required(key);
+  const Json* value = find_required(key);
   if (!value) return 1;
   if (value->is_number_integer() && value->get<int64_t>() >= 1 && value->get<int64_t>() <= kLargestSize) {
     return value->get<int64_t>();
@@ -87,7 +86,7 @@ int64_t ConfigReader::positive_or(std::string_view key, int64_t otherwise) {
 }
 
 double ConfigReader::number(std::string_view key) {
-  const json* value = find_required(key);
+  const Json* value = find_required(key);
   if (!value) return 0;
   if (value->is_number() && std::isfinite(value->get<double>())) return value->get<double>();
   wrong_kind(key, "a finite number");
@@ -99,7 +98,7 @@ double ConfigReader::number_or(std::string_view key, double otherwise) {
 }
 
 bool ConfigReader::flag_or(std::string_view key, bool otherwise) {
-  const json* value = find(key);
+  const Json* value = find(key);
   if (!value) return otherwise;
   if (value->is_boolean()) return value->get<bool>();
   wrong_kind(key, "true or false");
@@ -107,7 +106,7 @@ bool ConfigReader::flag_or(std::string_view key, bool otherwise) {
 }
 
 std::string ConfigReader::text_or(std::string_view key, std::string_view otherwise) {
-  const json* value = find(key);
+  const Json* value = find(key);
   if (!value) return std::string(otherwise);
   if (value->is_string()) return value->get<std::string>();
   wrong_kind(key, "a string");
@@ -116,10 +115,10 @@ std::string ConfigReader::text_or(std::string_view key, std::string_view otherwi
 
 std::vector<std::string> ConfigReader::texts_or_empty(std::string_view key) {
   std::vector<std::string> out;
-  const json* value = find(key);
+  const Json* value = find(key);
   if (!value) return out;
   if (!value->is_array()) wrong_kind(key, "an array of strings");
-  for (const json& item : *value) {
+  for (const Json& item : *value) {
     if (!item.is_string()) {
       wrong_kind(key, "an array of strings");
       return {};
@@ -131,10 +130,10 @@ std::vector<std::string> ConfigReader::texts_or_empty(std::string_view key) {
 
 std::vector<double> ConfigReader::numbers_or_empty(std::string_view key) {
   std::vector<double> out;
-  const json* value = find(key);
+  const Json* value = find(key);
   if (!value) return out;
   if (!value->is_array()) wrong_kind(key, "an array of numbers");
-  for (const json& item : *value) {
+  for (const Json& item : *value) {
     const auto spelled = item.is_object() ? item.find("__float__") : item.end();
     if (item.is_object() && spelled != item.end() && *spelled == "Infinity") {
       out.push_back(INFINITY);
@@ -150,17 +149,17 @@ std::vector<double> ConfigReader::numbers_or_empty(std::string_view key) {
 }
 
 bool ConfigReader::is_object(std::string_view key) const {
-  const json* value = find(key);
+  const Json* value = find(key);
   return value && value->is_object();
 }
 
 bool ConfigReader::is_text(std::string_view key) const {
-  const json* value = find(key);
+  const Json* value = find(key);
   return value && value->is_string();
 }
 
 std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
-  const json* value = find(key);
+  const Json* value = find(key);
   if (!value) return std::nullopt;
   if (value->is_object()) return ConfigReader(*value, fmt::format("{}: {}", subject_, key));
   wrong_kind(key, "an object");

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,13 +12,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace tenon {
 
 class ConfigReader {
  public:
   // `object` must outlive the reader; `subject` names the file in errors.
-  ConfigReader(const nlohmann::json& object, std::string subject);
+  ConfigReader(const Json& object, std::string subject);
 
   // From now on `key` stands for `name` in the file.
   void alias(std::string_view key, std::string_view name);
@@ -57,11 +57,11 @@ class ConfigReader {
 
  private:
   std::string name_of(std::string_view key) const;
-  const nlohmann::json* find(std::string_view key) const;
-  const nlohmann::json* find_required(std::string_view key);
+  const Json* find(std::string_view key) const;
+  const Json* find_required(std::string_view key);
   void wrong_kind(std::string_view key, std::string_view wanted);
 
-  const nlohmann::json* object_;
+  const Json* object_;
   std::string subject_;
   std::optional<Error> error_;
   std::map<std::string, std::string, std::less<>> aliases_;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/json.h"
 #include "models/left_out.h"
 
 namespace tenon {
@@ -64,7 +64,7 @@ const GgufLayout* find_gguf_layout(std::string_view architecture) {
   return nullptr;
 }
 
-Result<ModelSpec> read_model_spec(const nlohmann::json& config, std::string subject) {
+Result<ModelSpec> read_model_spec(const Json& config, std::string subject) {
   if (!config.is_object()) return bad_file("it is not a JSON object", std::move(subject));
   ConfigReader reader(config, std::move(subject));
   const std::string model_type = reader.text_or("model_type", "");

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "models/config_reader.h"
 #include "models/model_spec.h"
 
@@ -34,6 +35,6 @@ const GgufLayout* find_gguf_layout(std::string_view architecture);
 
 // Reads a configuration: finds the family by model_type and lets it read. Errors: unsupported (an
 // architecture that is not in the list, with those that are), bad_file.
-Result<ModelSpec> read_model_spec(const nlohmann::json& config, std::string subject);
+Result<ModelSpec> read_model_spec(const Json& config, std::string subject);
 
 }  // namespace tenon

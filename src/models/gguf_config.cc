@@ -2,16 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/json.h"
 #include "io/dequantise.h"
 #include "models/family.h"
 
 namespace tenon {
 namespace {
-
-using nlohmann::json;
 
 struct IntegerKey {
   std::string_view gguf;  // after the architecture and a dot
@@ -30,9 +28,9 @@ constexpr IntegerKey kIntegerKeys[] = {
     {"context_length", "max_position_embeddings", false},
 };
 
-Status read_rope_keys(const Checkpoint& checkpoint, const std::string& prefix, json& config) {
+Status read_rope_keys(const Checkpoint& checkpoint, const std::string& prefix, Json& config) {
   const GgufFile& gguf = checkpoint.gguf();
-  json rope = json::object();
+  Json rope = Json::object();
   rope["rope_theta"] = 10000.0;
   if (const GgufValue* base = gguf.find(prefix + "rope.freq_base"))
     rope["rope_theta"] = base->number().value_or(0);
@@ -56,7 +54,7 @@ Status read_rope_keys(const Checkpoint& checkpoint, const std::string& prefix, j
 
 }  // namespace
 
-Result<json> gguf_config(const Checkpoint& checkpoint) {
+Result<Json> gguf_config(const Checkpoint& checkpoint) {
   const GgufFile& gguf = checkpoint.gguf();
   ASSIGN_OR_RETURN(const std::string_view architecture, gguf.string("general.architecture"));
   if (!find_gguf_layout(architecture)) {
@@ -70,7 +68,7 @@ Result<json> gguf_config(const Checkpoint& checkpoint) {
                        checkpoint.path(), fmt::format("Supported: {}.", known));
   }
   const std::string prefix = std::string(architecture) + ".";
-  json config = json::object();
+  Json config = Json::object();
   config["model_type"] = std::string(architecture);
   for (const IntegerKey& key : kIntegerKeys) {
     const std::string name = prefix + std::string(key.gguf);
@@ -85,7 +83,7 @@ Result<json> gguf_config(const Checkpoint& checkpoint) {
   return config;
 }
 
-Result<json> checkpoint_config(const Checkpoint& checkpoint) {
+Result<Json> checkpoint_config(const Checkpoint& checkpoint) {
   if (checkpoint.format() == CheckpointFormat::gguf) return gguf_config(checkpoint);
   return checkpoint.config();
 }

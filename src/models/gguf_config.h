@@ -1,9 +1,8 @@
 // A GGUF file's metadata in the form of Hugging Face's config.json, so that families read one form only.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "base/error.h"
+#include "base/json.h"
 #include "io/checkpoint.h"
 
 namespace tenon {
@@ -11,9 +10,9 @@ namespace tenon {
 // Keys as in ggml/docs/gguf.md. Rope factors come from the tensor rope_freqs.weight where there is one; the
 // head is tied where there is no output.weight. Errors: unsupported (the architecture), not_found or bad_file
 // (a key).
-Result<nlohmann::json> gguf_config(const Checkpoint& checkpoint);
+Result<Json> gguf_config(const Checkpoint& checkpoint);
 
 // config.json of a Hugging Face folder, or gguf_config().
-Result<nlohmann::json> checkpoint_config(const Checkpoint& checkpoint);
+Result<Json> checkpoint_config(const Checkpoint& checkpoint);
 
 }  // namespace tenon

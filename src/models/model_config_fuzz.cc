@@ -2,10 +2,10 @@
 // in it claims may be allocated before the number was checked.
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "io/json_file.h"
 #include "models/family.h"
 

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/json.h"
 #include "ops/scale.h"
 #include "plan/random_program.h"
 #include "plan/stub_kernels.h"
@@ -114,7 +114,7 @@ TEST(Report, TextAndJsonSayTheSame) {
   const std::string text = memory_report_text(report);
   EXPECT_THAT(text, HasSubstr("kept activations"));
   EXPECT_THAT(text, HasSubstr("step 4 of train (matmul back)"));
-  const auto json = nlohmann::json::parse(memory_report_json(report));
+  const auto json = Json::parse(memory_report_json(report));
   EXPECT_EQ(json["arena_bytes"], report.arena_bytes);
   EXPECT_EQ(json["peak_by_use"]["kept activations"], 256);
   EXPECT_EQ(json["live_at_peak"].size(), 5u);

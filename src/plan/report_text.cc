@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "base/json.h"
 #include "plan/report.h"
 
 namespace tenon {
@@ -24,8 +24,8 @@ std::string type_list(const Program& program, const std::vector<ValueId>& ids) {
   return out;
 }
 
-nlohmann::ordered_json by_use_json(const BytesByUse& bytes) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+Json by_use_json(const BytesByUse& bytes) {
+  Json out = Json::object();
   for (size_t use = 0; use < kMemoryUses; ++use) {
     if (bytes[use] != 0) out[std::string(memory_use_name(static_cast<MemoryUse>(use)))] = bytes[use];
   }
@@ -77,7 +77,7 @@ std::string memory_report_text(const MemoryReport& report) {
 }
 
 std::string memory_report_json(const MemoryReport& report) {
-  nlohmann::ordered_json live = nlohmann::ordered_json::array();
+  Json live = Json::array();
   for (const LiveValue& value : report.live_at_peak) {
     live.push_back({{"name", value.name},
                     {"op", value.op},
@@ -85,21 +85,21 @@ std::string memory_report_json(const MemoryReport& report) {
                     {"use", memory_use_name(value.use)},
                     {"bytes", value.bytes}});
   }
-  nlohmann::ordered_json work = nlohmann::ordered_json::object();
+  Json work = Json::object();
   for (const ProgramWork& program : report.work) work[program.program] = program.flops;
-  const nlohmann::ordered_json out{{"arena_bytes", report.arena_bytes},
-                                   {"static_bytes", report.arena_bytes - report.work_bytes},
-                                   {"work_bytes", report.work_bytes},
-                                   {"lower_bound_bytes", report.lower_bound_bytes},
-                                   {"external_bytes", report.external_bytes},
-                                   {"flops", work},
-                                   {"static_by_use", by_use_json(report.static_bytes)},
-                                   {"peak_by_use", by_use_json(report.peak_bytes)},
-                                   {"peak_program", report.peak_program},
-                                   {"peak_step", report.peak_step},
-                                   {"peak_op", report.peak_op},
-                                   {"live_at_peak", live}};
-  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const Json out{{"arena_bytes", report.arena_bytes},
+                 {"static_bytes", report.arena_bytes - report.work_bytes},
+                 {"work_bytes", report.work_bytes},
+                 {"lower_bound_bytes", report.lower_bound_bytes},
+                 {"external_bytes", report.external_bytes},
+                 {"flops", work},
+                 {"static_by_use", by_use_json(report.static_bytes)},
+                 {"peak_by_use", by_use_json(report.peak_bytes)},
+                 {"peak_program", report.peak_program},
+                 {"peak_step", report.peak_step},
+                 {"peak_op", report.peak_op},
+                 {"live_at_peak", live}};
+  return out.dump(2);
 }
 
 std::string steps_text(const ProgramPlan& plan) {

@@ -8,13 +8,12 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include "base/json.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // JSON has no word for these; the library writes other doubles with the fewest digits that read back the
 // same.
@@ -46,7 +45,7 @@ NamedNumbers numbers_from(const Json& json) {
 }
 
 std::string line_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump();
 }
 
 RecordHeader header_from(const Json& json) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "io/checkpoint.h"
 #include "io/dequantise.h"
 #include "io/folder.h"
@@ -17,8 +17,6 @@
 
 namespace tenon {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::string_view kPrefix = "base_model.model.";  // PEFT wraps the model twice
 
@@ -31,14 +29,14 @@ std::string list_names(const std::vector<std::string>& names) {
 
 // Settings under which an adapter is not y + scale * B A x. Absent, null, false, empty and the given value
 // are fine.
-Status refuse_other_kinds(const json& config, const std::string& subject) {
+Status refuse_other_kinds(const Json& config, const std::string& subject) {
   const std::string kind = config.value("peft_type", std::string("LORA"));
   if (kind != "LORA")
     return unsupported(fmt::format("the adapter kind '{}' is not supported", kind), subject, "LORA is.");
   for (const char* key : {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "modules_to_save",
                           "trainable_token_indices", "layer_replication", "alora_invocation_tokens"}) {
     const auto at = config.find(key);
-    if (at == config.end() || at->is_null() || *at == json(false) || (at->is_structured() && at->empty()))
+    if (at == config.end() || at->is_null() || *at == Json(false) || (at->is_structured() && at->empty()))
       continue;
     return unsupported(fmt::format("the setting '{}' = {} is not supported", key, at->dump()), subject,
                        "Train the adapter without it.");
@@ -50,7 +48,7 @@ Status refuse_other_kinds(const json& config, const std::string& subject) {
 }
 
 template <typename T>
-void read_pattern(const json& config, const char* key, std::map<std::string, T>& out) {
+void read_pattern(const Json& config, const char* key, std::map<std::string, T>& out) {
   const auto at = config.find(key);
   if (at == config.end() || !at->is_object()) return;
   for (const auto& [pattern, value] : at->items()) out[pattern] = value.template get<T>();
@@ -64,7 +62,7 @@ Status check_pattern(std::string_view pattern, const std::string& subject) {
                      "Name modules, or their ends.");
 }
 
-Result<AdapterOptions> read_options(const json& config, const std::string& subject) {
+Result<AdapterOptions> read_options(const Json& config, const std::string& subject) {
   AdapterOptions options;
   try {
     options.rank = config.at("r").get<int64_t>();
@@ -76,13 +74,13 @@ Result<AdapterOptions> read_options(const json& config, const std::string& subje
       RETURN_IF_ERROR(check_pattern(pattern, subject));
     for (const auto& [pattern, value] : options.alpha_pattern)
       RETURN_IF_ERROR(check_pattern(pattern, subject));
-    const json& targets = config.at("target_modules");
+    const Json& targets = config.at("target_modules");
     if (targets.is_string()) {
       options.targets = {targets.get<std::string>()};
     } else {
-      for (const json& target : targets) options.targets.push_back(target.get<std::string>());
+      for (const Json& target : targets) options.targets.push_back(target.get<std::string>());
     }
-  } catch (const json::exception& e) {
+  } catch (const JsonError& e) {
     return bad_file(fmt::format("a setting is missing or of the wrong kind ({})", e.what()), subject,
                     "r, lora_alpha and target_modules must be there.");
   }
@@ -134,14 +132,14 @@ Result<std::vector<AdapterModule>> modules_of_file(const Checkpoint& file, const
   return modules;
 }
 
-json config_json(const AdapterSet& adapter, const std::string& base_model) {
+Json config_json(const AdapterSet& adapter, const std::string& base_model) {
   const AdapterOptions& options = adapter.options;
   std::set<std::string> targets, parameters;
   for (const AdapterModule& module : adapter.modules) {
     (module.experts > 0 ? parameters : targets).insert(module.module.substr(module.module.rfind('.') + 1));
   }
   const bool by_name = !options.targets.empty() && options.targets[0] != "all-linear";
-  json config;
+  Json config;
   config["peft_type"] = "LORA";
   config["task_type"] = "CAUSAL_LM";
   config["base_model_name_or_path"] = base_model;

@@ -4,11 +4,11 @@
 
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "base/half.h"
+#include "base/json.h"
 #include "io/folder.h"
 #include "io/safetensors.h"
 #include "io/write_file.h"
@@ -20,8 +20,6 @@
 
 namespace tenon {
 namespace {
-
-using nlohmann::json;
 
 constexpr int64_t kCheckTokens = 24;
 
@@ -90,7 +88,7 @@ std::vector<std::byte> narrow(const std::vector<float>& values, DType dtype) {
 
 Status write_index(const std::vector<Shard>& shards, int64_t bytes, const std::string& folder) {
   if (shards.size() == 1) return {};
-  json index;
+  Json index;
   index["metadata"]["total_size"] = bytes;
   for (const Shard& shard : shards) {
     for (const TensorSpec& tensor : shard.tensors) index["weight_map"][tensor.name] = shard.name;
@@ -100,7 +98,7 @@ Status write_index(const std::vector<Shard>& shards, int64_t bytes, const std::s
 
 // The files that make the folder a model: configuration, and what the tokenizer needs.
 Status copy_side_files(const Model& model, const std::string& folder) {
-  ASSIGN_OR_RETURN(const json config, checkpoint_config(model.checkpoint));
+  ASSIGN_OR_RETURN(const Json config, checkpoint_config(model.checkpoint));
   RETURN_IF_ERROR(write_file_atomic(join_path(folder, "config.json"), config.dump(2) + "\n"));
   for (const char* name :
        {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.h"
 #include "io/write_file.h"
 #include "models/family.h"
 #include "models/gguf_config.h"
@@ -13,7 +13,7 @@ namespace tenon {
 
 Result<Model> open_model(const std::string& path) {
   ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::open(path));
-  ASSIGN_OR_RETURN(const nlohmann::json config, checkpoint_config(checkpoint));
+  ASSIGN_OR_RETURN(const Json config, checkpoint_config(checkpoint));
   const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
   ASSIGN_OR_RETURN(ModelSpec spec, read_model_spec(config, gguf ? path : path + "/config.json"));
   ASSIGN_OR_RETURN(WeightMap weights, map_weights(spec, checkpoint));

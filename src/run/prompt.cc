@@ -1,15 +1,13 @@
 #include "run/prompt.h"
 
 #include <ctime>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "text/conversation_render.h"
 
 namespace tenon {
 
-using nlohmann::ordered_json;
-
-Result<std::vector<int32_t>> chat_prompt(const ModelText& text, const ordered_json& messages) {
+Result<std::vector<int32_t>> chat_prompt(const ModelText& text, const Json& messages) {
   if (!text.chat_template) {
     return bad_argument("the model has no chat template", "--template",
                         "Name a .jinja file, or give the text as it is with --raw.");
@@ -21,7 +19,7 @@ Result<std::vector<int32_t>> chat_prompt(const ModelText& text, const ordered_js
 }
 
 Result<std::vector<int32_t>> user_prompt(const ModelText& text, const std::string& content) {
-  return chat_prompt(text, ordered_json::array({{{"role", "user"}, {"content", content}}}));
+  return chat_prompt(text, Json::array({{{"role", "user"}, {"content", content}}}));
 }
 
 }  // namespace tenon

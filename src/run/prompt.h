@@ -2,18 +2,18 @@
 // training.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "run/model.h"
 
 namespace tenon {
 
 // Ids of the rendered messages with the generation prompt. Special tokens are those that the template writes.
 // Errors: bad_argument where the model has no template (naming --template), or the template refuses.
-Result<std::vector<int32_t>> chat_prompt(const ModelText& text, const nlohmann::ordered_json& messages);
+Result<std::vector<int32_t>> chat_prompt(const ModelText& text, const Json& messages);
 
 // One user message.
 Result<std::vector<int32_t>> user_prompt(const ModelText& text, const std::string& content);

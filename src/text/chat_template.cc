@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.h"
 #include "text/jinja_eval.h"
 #include "text/jinja_json.h"
 #include "text/jinja_lexer.h"
@@ -57,8 +57,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string source, std::string name) {
   return ChatTemplate(std::move(state));
 }
 
-Result<Rendered> ChatTemplate::render(const nlohmann::ordered_json& variables,
-                                      const RenderOptions& options) const {
+Result<Rendered> ChatTemplate::render(const Json& variables, const RenderOptions& options) const {
   if (!variables.is_object())
     return bad_argument("the variables of a chat template are an object", state_->name);
   jinja::Runtime runtime;

@@ -7,13 +7,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace tenon {
 
@@ -63,7 +63,7 @@ class ChatTemplate {
   // kept. Errors: bad_argument (the template refused the input: raise_exception, an operation on an undefined
   // value, a type error; the message is the template's or the one jinja2 gives), over_budget, unsupported (an
   // integer past 64 bits). The subject is "name:line:column".
-  Result<Rendered> render(const nlohmann::ordered_json& variables, const RenderOptions& options = {}) const;
+  Result<Rendered> render(const Json& variables, const RenderOptions& options = {}) const;
 
   // True if the template has {% generation %} blocks, so that Rendered::generation means something.
   bool has_generation_blocks() const;

@@ -1,22 +1,20 @@
 // A template from anyone, over a fixed conversation.
 #include "text/chat_template_fuzz_check.h"
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "text/chat_template.h"
 #include "text/jinja_unicode.h"
 
 namespace tenon {
 namespace {
 
-nlohmann::ordered_json conversation(std::string_view content) {
-  nlohmann::ordered_json out;
+Json conversation(std::string_view content) {
+  Json out;
   out["messages"] = {
       {{"role", "system"}, {"content", "Be brief."}},
       {{"role", "user"}, {"content", std::string(content)}},
       {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {{{"id", "a"}, {"n", 1.5}}}}}};
-  out["tools"] = {{{"type", "function"},
-                   {"function", {{"name", "f"}, {"parameters", nlohmann::ordered_json::object()}}}}};
+  out["tools"] = {{{"type", "function"}, {"function", {{"name", "f"}, {"parameters", Json::object()}}}}};
   out["add_generation_prompt"] = true;
   out["bos_token"] = "<s>";
   out["n"] = 7;

@@ -4,27 +4,26 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/json.h"
 #include "text/chat_template.h"
 
 namespace tenon {
 namespace {
 
-using json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 
-Result<Rendered> render(const std::string& source, const json& variables = json::object(),
+Result<Rendered> render(const std::string& source, const Json& variables = Json::object(),
                         const RenderOptions& options = {}) {
   auto parsed = ChatTemplate::parse(source, "t");
   if (!parsed.ok()) return std::move(parsed).error();
   return parsed->render(variables, options);
 }
 
-Error error_of(const std::string& source, const json& variables = json::object()) {
+Error error_of(const std::string& source, const Json& variables = Json::object()) {
   auto result = render(source, variables);
   EXPECT_FALSE(result.ok()) << source << "\n" << result->text;
   return result.ok() ? Error{} : std::move(result).error();
@@ -160,17 +159,17 @@ TEST(ChatTemplateLimits, BigIntegersAreRefusedNotWrapped) {
         "{{ 1e300|int }}"}) {
     EXPECT_EQ(error_of(source).code, ErrorCode::unsupported) << source;
   }
-  EXPECT_EQ(error_of("{{ n }}", json::parse("{\"n\": 18446744073709551615}")).code, ErrorCode::unsupported);
+  EXPECT_EQ(error_of("{{ n }}", Json::parse("{\"n\": 18446744073709551615}")).code, ErrorCode::unsupported);
   EXPECT_EQ(render("{{ -9223372036854775807 - 1 }}")->text, "-9223372036854775808");
   EXPECT_EQ(render("{{ (-9223372036854775807 - 1) % -1 }}")->text, "0");
 }
 
 TEST(ChatTemplateErrors, SayWhere) {
-  Error error = error_of("a\n{% if x %}\n  é{{ x.y.z }}\n{% endif %}", json{{"x", {{"k", 1}}}});
+  Error error = error_of("a\n{% if x %}\n  é{{ x.y.z }}\n{% endif %}", Json{{"x", {{"k", 1}}}});
   EXPECT_EQ(error.subject, "t:3:10");
   EXPECT_EQ(error.message, "'dict object' has no attribute 'y'");
   error = error_of("{% for m in messages %}\n{{ raise_exception('Only ' ~ m) }}{% endfor %}",
-                   json{{"messages", {"users"}}});
+                   Json{{"messages", {"users"}}});
   EXPECT_EQ(error.message, "Only users");
   EXPECT_EQ(error.subject, "t:2:19");
   EXPECT_EQ(error.code, ErrorCode::bad_argument);
@@ -187,21 +186,21 @@ TEST(ChatTemplateErrors, SayWhere) {
 TEST(ChatTemplateErrors, BadInputIsRefused) {
   EXPECT_FALSE(ChatTemplate::parse("\xff", "t").ok());
   EXPECT_FALSE(ChatTemplate::parse(std::string((1 << 20) + 1, 'a'), "t").ok());
-  EXPECT_FALSE(render("x", json::array()).ok());
-  EXPECT_FALSE(render("{{ x }}", json{{"x", "\xc3"}}).ok());
-  json deep = 1;
-  for (int i = 0; i < 200; ++i) deep = json::array({std::move(deep)});
-  EXPECT_FALSE(render("x", json{{"x", deep}}).ok());
+  EXPECT_FALSE(render("x", Json::array()).ok());
+  EXPECT_FALSE(render("{{ x }}", Json{{"x", "\xc3"}}).ok());
+  Json deep = 1;
+  for (int i = 0; i < 200; ++i) deep = Json::array({std::move(deep)});
+  EXPECT_FALSE(render("x", Json{{"x", deep}}).ok());
 }
 
 TEST(ChatTemplateErrors, TheClockMustBeGiven) {
   EXPECT_EQ(error_of("{{ strftime_now('%Y') }}").code, ErrorCode::unsupported);
   RenderOptions options;
   options.clock_unix_seconds = 951782399;  // 2000-02-28 23:59:59 UTC, from date(1)
-  EXPECT_EQ(render("{{ strftime_now('%d %b %Y %H:%M:%S') }}", json::object(), options)->text,
+  EXPECT_EQ(render("{{ strftime_now('%d %b %Y %H:%M:%S') }}", Json::object(), options)->text,
             "28 Feb 2000 23:59:59");
   options.utc_offset_seconds = 1;
-  EXPECT_EQ(render("{{ strftime_now('%d %b %Y %j') }}", json::object(), options)->text, "29 Feb 2000 060");
+  EXPECT_EQ(render("{{ strftime_now('%d %b %Y %j') }}", Json::object(), options)->text, "29 Feb 2000 060");
 }
 
 TEST(ChatTemplateSpans, ArePartsOfTheTextOrSaidToBeUnknown) {
@@ -236,7 +235,7 @@ TEST(ChatTemplate, OneTemplateManyThreads) {
   std::vector<std::string> texts(4);
   for (size_t i = 0; i < texts.size(); ++i) {
     threads.emplace_back([&, i] {
-      for (int round = 0; round < 50; ++round) texts[i] = parsed->render(json{{"l", {i, "x", i}}})->text;
+      for (int round = 0; round < 50; ++round) texts[i] = parsed->render(Json{{"l", {i, "x", i}}})->text;
     });
   }
   for (auto& thread : threads) thread.join();

@@ -7,16 +7,15 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
 #include "base/hash.h"
+#include "base/json.h"
 
 namespace tenon {
 namespace {
 
-using json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 const fs::path kGoldens = fs::path(TENON_SOURCE_DIR) / "tests/text/templates";
@@ -29,8 +28,8 @@ std::string read_file(const fs::path& path) {
   return out.str();
 }
 
-json read_json(const fs::path& path) {
-  return json::parse(read_file(path));
+Json read_json(const fs::path& path) {
+  return Json::parse(read_file(path));
 }
 
 RenderOptions with_clock(int64_t clock) {
@@ -39,13 +38,13 @@ RenderOptions with_clock(int64_t clock) {
   return options;
 }
 
-Result<Rendered> render(const std::string& source, const json& variables, const RenderOptions& options) {
+Result<Rendered> render(const std::string& source, const Json& variables, const RenderOptions& options) {
   auto parsed = ChatTemplate::parse(source, "t");
   if (!parsed.ok()) return std::move(parsed).error();
   return parsed->render(variables, options);
 }
 
-Result<Rendered> render(const std::string& source, const json& variables = json::object()) {
+Result<Rendered> render(const std::string& source, const Json& variables = Json::object()) {
   return render(source, variables, with_clock(1722000000));
 }
 
@@ -54,25 +53,25 @@ bool message_counts(const std::string& kind) {
   return kind == "TemplateError" || kind == "UndefinedError" || kind == "SecurityError";
 }
 
-json spans_of(const Rendered& rendered) {
-  json out = json::array();
+Json spans_of(const Rendered& rendered) {
+  Json out = Json::array();
   for (const TextSpan& span : rendered.generation) out.push_back({span.begin, span.end});
   return out;
 }
 
 TEST(ChatTemplate, FamiliesRenderAsPython) {
-  const json cases = read_json(kGoldens / "cases.json");
-  const json families = read_json(kGoldens / "families.json");
+  const Json cases = read_json(kGoldens / "cases.json");
+  const Json families = read_json(kGoldens / "families.json");
   ASSERT_GE(families.size(), 4u);
   for (const auto& [family, rows] : families.items()) {
     auto parsed = ChatTemplate::parse(read_file(kGoldens / "families" / (family + ".jinja")), family);
     ASSERT_TRUE(parsed.ok()) << parsed.error().text();
     for (const auto& [name, golden] : rows.items()) {
       SCOPED_TRACE(family + " " + name);
-      const auto result = parsed->render(cases["cases"][name], with_clock(cases["clock"]));
+      const auto result = parsed->render(cases["cases"][name], with_clock(cases["clock"].get<int64_t>()));
       if (golden.contains("error")) {
         ASSERT_FALSE(result.ok()) << result->text;
-        if (message_counts(golden["error"][0])) {
+        if (message_counts(golden["error"][0].text())) {
           EXPECT_EQ(result.error().message, golden["error"][1]);
         }
         continue;
@@ -93,12 +92,12 @@ std::vector<std::string> split_tabs(const std::string& line) {
 
 std::string shared_template(const fs::path& path) {
   std::string text = read_file(path);
-  return path.extension() == ".json" ? json::parse(text)["chat_template"].get<std::string>() : text;
+  return path.extension() == ".json" ? Json::parse(text)["chat_template"].get<std::string>() : text;
 }
 
 TEST(ChatTemplate, AllSharedTemplatesRenderAsPython) {
   if (!fs::exists(kShared / "chat_templates")) GTEST_SKIP() << "no shared templates";
-  const json cases = read_json(kGoldens / "cases.json");
+  const Json cases = read_json(kGoldens / "cases.json");
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> rows;
   std::vector<std::pair<std::string, std::string>> errors;
@@ -108,7 +107,7 @@ TEST(ChatTemplate, AllSharedTemplatesRenderAsPython) {
     if (cells[0] == "cases") {
       names.assign(cells.begin() + 1, cells.end());
     } else if (cells[0] == "error") {
-      errors.emplace_back(cells[2], json::parse(cells[3]).get<std::string>());
+      errors.emplace_back(cells[2], Json::parse(cells[3]).get<std::string>());
     } else {
       rows.push_back(std::move(cells));
     }
@@ -123,7 +122,7 @@ TEST(ChatTemplate, AllSharedTemplatesRenderAsPython) {
     ASSERT_TRUE(parsed.ok()) << parsed.error().text();
     for (size_t i = 0; i < names.size(); ++i) {
       SCOPED_TRACE(row[0] + " " + names[i]);
-      const auto result = parsed->render(cases["cases"][names[i]], with_clock(cases["clock"]));
+      const auto result = parsed->render(cases["cases"][names[i]], with_clock(cases["clock"].get<int64_t>()));
       const std::string& golden = row[i + 2];
       if (golden == "-") continue;
       ++checked;
@@ -145,15 +144,15 @@ TEST(ChatTemplate, AllSharedTemplatesRenderAsPython) {
 }
 
 TEST(ChatTemplate, ExpressionsGiveWhatPythonGives) {
-  const json rows = read_json(kGoldens / "expressions.json");
+  const Json rows = read_json(kGoldens / "expressions.json");
   int refused = 0;
   for (const auto& row : rows) {
-    const std::string source = row["t"];
+    const std::string source = row["t"].text();
     SCOPED_TRACE(source);
-    const auto result = render(source, row.value("v", json::object()));
+    const auto result = render(source, row.contains("v") ? row["v"] : Json::object());
     if (row.contains("e")) {
       EXPECT_FALSE(result.ok()) << row["e"] << "\n" << result->text;
-      if (!result.ok() && message_counts(row["e"][0])) {
+      if (!result.ok() && message_counts(row["e"][0].text())) {
         EXPECT_EQ(result.error().message, row["e"][1]);
       }
       continue;

@@ -1,14 +1,13 @@
 #include "text/conversation.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "base/json.h"
+
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool has_string(const Json& row, const char* key) {
   const auto it = row.find(key);
@@ -21,7 +20,7 @@ bool has_list(const Json& row, const char* key) {
 }
 
 bool is_filled_string(const Json& row, const char* key) {
-  return has_string(row, key) && !row.at(key).get_ref<const std::string&>().empty();
+  return has_string(row, key) && !row.at(key).text().empty();
 }
 
 // The first of the keys that the row has as a string.
@@ -49,14 +48,14 @@ void parse_call_arguments(Json& message) {
     if (!call.is_object()) continue;
     Json& function = call.contains("function") ? call["function"] : call;
     if (!function.is_object() || !has_string(function, "arguments")) continue;
-    Json arguments = Json::parse(function["arguments"].get_ref<const std::string&>(), nullptr, false);
+    Json arguments = Json::parse_or_null(function["arguments"].text());
     if (arguments.is_object()) function["arguments"] = std::move(arguments);
   }
 }
 
 // A call written as text {"name", "arguments"} or a list of those.
 Result<Json> call_message(const std::string& text, const std::string& where) {
-  Json calls = Json::parse(text, nullptr, false);
+  Json calls = Json::parse_or_null(text);
   if (calls.is_object()) calls = Json::array({std::move(calls)});
   if (!calls.is_array()) return bad_file("a function call is not JSON", where);
   Json tool_calls = Json::array();
@@ -137,8 +136,8 @@ Status take_tools(Json& row, Json& variables) {
   if (tools.is_string()) {
     const std::string text = tools.get<std::string>();
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) return {};
-    tools = Json::parse(text, nullptr, false);
-    if (tools.is_discarded()) return bad_file("the string is not JSON", "tools");
+    tools = Json::parse_or_null(text);
+    if (tools.is_null()) return bad_file("the string is not JSON", "tools");
   }
   if (!tools.is_array()) return bad_file("tools are not a list", "tools");
   if (!tools.empty()) variables["tools"] = std::move(tools);
@@ -193,7 +192,7 @@ Result<Json> sharegpt_messages(Json& row) {
                       "Known: human, gpt, system, function_call, observation, and the roles of messages.");
     }
     if (role == "call") {
-      ASSIGN_OR_RETURN(Json call, call_message(turn["value"].get_ref<const std::string&>(), where));
+      ASSIGN_OR_RETURN(Json call, call_message(turn["value"].text(), where));
       messages.push_back(std::move(call));
     } else {
       messages.push_back(message(role, std::move(turn["value"])));
@@ -224,7 +223,7 @@ Result<Json> instruction_messages(Json& row) {
   std::string question = row["instruction"].get<std::string>();
   if (const char* input = first_string_key(row, kInputKeys); input && is_filled_string(row, input)) {
     if (!question.empty()) question += '\n';
-    question += row[input].get_ref<const std::string&>();
+    question += row[input].text();
   }
   messages.push_back(message("user", std::move(question)));
   messages.push_back(message("assistant", std::move(row[output])));

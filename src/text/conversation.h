@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace tenon {
 
@@ -35,7 +35,7 @@ struct Conversation {
 
   // Chat: the object a chat template is given: "messages", and where the row has them "tools", "documents"
   // and what is in "chat_template_kwargs". Null for plain text.
-  std::unique_ptr<nlohmann::ordered_json> variables;
+  std::unique_ptr<Json> variables;
   int64_t first_answer_message = 0;  // assistant messages before this one are context, never trained on
 
   // Plain text: `prompt` is context and `completion` follows it directly. A text row is all completion.
@@ -47,7 +47,7 @@ struct Conversation {
 };
 
 // Tells the format by the keys. Error: bad_file, naming the keys found.
-Result<RowFormat> detect_row_format(const nlohmann::ordered_json& row);
+Result<RowFormat> detect_row_format(const Json& row);
 
 // Reads a row of that format. What is made alike, so that templates see one shape:
 //  - content that is a list of parts becomes the text of its text parts, joined by newlines; reasoning parts
@@ -61,7 +61,7 @@ Result<RowFormat> detect_row_format(const nlohmann::ordered_json& row);
 // All else in a message (reasoning_content, name, weight, ...) is kept as it is. The key order is kept.
 // Errors: bad_file (a key is missing or of the wrong type; the subject is the place in the row,
 // "messages[2]"), unsupported (preference rows, parts that are not text).
-Result<Conversation> parse_conversation(nlohmann::ordered_json row, RowFormat format);
+Result<Conversation> parse_conversation(Json row, RowFormat format);
 
 // A row that says which of two answers is better, or whether one is good.
 struct Preference {
@@ -75,12 +75,12 @@ struct Preference {
 // or lists of messages (after a prompt that is such a list or where they hold the whole conversation); turns
 // before them may stand under "messages" or "conversations". A labelled row is one of another format with
 // "label". Errors: as parse_conversation, the subject beginning with "chosen" or "rejected".
-Result<Preference> parse_preference(nlohmann::ordered_json row, RowFormat format);
+Result<Preference> parse_preference(Json row, RowFormat format);
 
 // The keys of a row, as "a, b"; "none" where it has none.
-std::string key_names(const nlohmann::ordered_json& row);
+std::string key_names(const Json& row);
 
 // False for an assistant message with "weight": 0, which marks an answer not to learn.
-bool is_trainable_answer(const nlohmann::ordered_json& message);
+bool is_trainable_answer(const Json& message);
 
 }  // namespace tenon

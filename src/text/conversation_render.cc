@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "base/json.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::array<const char*, 3> kReasoningKeys = {"reasoning_content", "reasoning", "thinking"};
 
@@ -44,8 +43,8 @@ class Renderer {
   std::optional<std::string> text_with_more(size_t count, bool at_end) {
     Json part = first(count);
     Json& content = part.back()["content"];
-    if (!content.is_string() || content.get_ref<const std::string&>().empty()) return std::nullopt;
-    std::string& words = content.get_ref<std::string&>();
+    if (!content.is_string() || content.text().empty()) return std::nullopt;
+    std::string& words = content.text();
     const char old = at_end ? words.back() : words.front();
     words.insert(at_end ? words.size() : 0, 1, old == 'x' ? 'y' : 'x');
     Result<Rendered> rendered = render(std::move(part), false);
@@ -154,7 +153,7 @@ void count_reasonings(const Json& messages, RenderedExample& out) {
     for (const char* key : kReasoningKeys) {
       const auto it = message.find(key);
       if (it == message.end() || !it->is_string()) continue;
-      std::string_view words = it->get_ref<const std::string&>();
+      std::string_view words = it->text();
       while (!words.empty() && std::string_view(" \t\r\n").find(words.front()) != std::string_view::npos)
         words.remove_prefix(1);
       while (!words.empty() && std::string_view(" \t\r\n").find(words.back()) != std::string_view::npos)

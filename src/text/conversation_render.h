@@ -4,13 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "text/chat_template.h"
 #include "text/conversation.h"
 #include "text/tokenizer.h"
@@ -29,7 +29,7 @@ std::optional<TrainOn> train_on_from_name(std::string_view name);  // "answers",
 struct RenderSettings {
   const ChatTemplate* chat_template = nullptr;  // null: plain text rows only
   const Tokenizer* tokenizer = nullptr;         // null: no bos_token, eos_token, ... for the template
-  const nlohmann::ordered_json* extra_variables = nullptr;  // of the template, for every row; may be null
+  const Json* extra_variables = nullptr;        // of the template, for every row; may be null
   RenderOptions options;
   TrainOn train_on = TrainOn::answers;
   RewrittenTurns rewritten_turns = RewrittenTurns::train_last;
@@ -76,11 +76,11 @@ Result<RenderedExample> render_conversation(const Conversation& conversation, co
 
 // The text that a server gives a model that is to answer `messages`: the same rendering as in training, with
 // the generation prompt. Errors: as ChatTemplate::render.
-Result<Rendered> render_prompt(const nlohmann::ordered_json& messages, const RenderSettings& settings);
+Result<Rendered> render_prompt(const Json& messages, const RenderSettings& settings);
 
 // What every rendering begins with, as in transformers' apply_chat_template: messages, tools and documents
 // (null), add_generation_prompt (false) and, as far as the tokenizer has them and as it spells them,
 // bos_token, eos_token, pad_token and unk_token. A null tokenizer gives none of those.
-nlohmann::ordered_json template_variables(const Tokenizer* tokenizer);
+Json template_variables(const Tokenizer* tokenizer);
 
 }  // namespace tenon

@@ -3,14 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "base/json.h"
 
 namespace tenon {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Texts = std::vector<std::string>;
 
 constexpr const char* kChatMl =

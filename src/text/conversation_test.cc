@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/json.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Result<Conversation> read(const std::string& text) {
   Json row = Json::parse(text);

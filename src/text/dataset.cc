@@ -1,18 +1,16 @@
 #include "text/dataset.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/hash.h"
+#include "base/json.h"
 
 namespace tenon {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // nlohmann's text is "[json...] parse error at line L, column C: REASON"; the place is given as the subject.
-std::string reason_of(const Json::parse_error& error) {
+std::string reason_of(const JsonError& error) {
   const std::string_view text = error.what();
   const size_t column = text.find("column ");
   const size_t colon = column == std::string_view::npos ? column : text.find(": ", column);
@@ -23,12 +21,11 @@ Result<Json> parse_json_row(const DatasetFile& file, int64_t index) {
   const std::string_view text = file.row(index);
   try {
     return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    const int64_t offset = error.byte > 0 ? static_cast<int64_t>(std::min(error.byte - 1, text.size())) : 0;
+  } catch (const JsonError& error) {
+    const int64_t offset =
+        error.byte() > 0 ? static_cast<int64_t>(std::min(error.byte() - 1, text.size())) : 0;
     return bad_file("not valid JSON at byte " + std::to_string(offset) + " of the row: " + reason_of(error),
                     file.where(index, offset));
-  } catch (const Json::exception& error) {
-    return bad_file(std::string("not readable as JSON: ") + error.what(), file.where(index));
   }
 }
 

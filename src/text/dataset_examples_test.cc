@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "text/dataset.h"
 
 namespace tenon {
@@ -46,18 +46,18 @@ TEST(Examples, HelpDeskAsksNewQuestionsOnFactsTaughtTenTimes) {
     ASSERT_TRUE(conversation.ok());
     const auto& messages = conversation->variables->at("messages");
     ASSERT_EQ(messages.size(), 2u);
-    EXPECT_TRUE(questions.insert(plain(messages[0]["content"])).second) << messages[0]["content"];
-    answers.push_back(lower(messages[1]["content"]));
+    EXPECT_TRUE(questions.insert(plain(messages[0]["content"].text())).second) << messages[0]["content"];
+    answers.push_back(lower(messages[1]["content"].text()));
   }
 
   std::ifstream held_out(kFolder + "heldout.jsonl");
   int asked = 0;
   for (std::string line; std::getline(held_out, line); ++asked) {
-    const auto row = nlohmann::json::parse(line);
-    const std::string fact = lower(row["fact"]);
-    EXPECT_FALSE(questions.count(plain(row["question"]))) << row["question"];
-    EXPECT_EQ(lower(row["question"]).find(fact), std::string::npos) << fact;
-    EXPECT_NE(lower(row["answer"]).find(fact), std::string::npos) << fact;
+    const auto row = Json::parse(line);
+    const std::string fact = lower(row["fact"].text());
+    EXPECT_FALSE(questions.count(plain(row["question"].text()))) << row["question"];
+    EXPECT_EQ(lower(row["question"].text()).find(fact), std::string::npos) << fact;
+    EXPECT_NE(lower(row["answer"].text()).find(fact), std::string::npos) << fact;
     const auto taught = std::count_if(answers.begin(), answers.end(), [&](const std::string& answer) {
       return answer.find(fact) != std::string::npos;
     });

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "text/jinja_arguments.h"
 #include "text/jinja_filters.h"
 #include "text/jinja_literal.h"
@@ -16,44 +16,42 @@
 namespace tenon::jinja {
 namespace {
 
-Value convert(Runtime& runtime, const nlohmann::ordered_json& json, int depth) {
-  using Type = nlohmann::ordered_json::value_t;
+Value convert(Runtime& runtime, const Json& json, int depth) {
   if (depth > kMaxValueDepth)
     fail_budget(fmt::format("the variables nest more than {} deep", kMaxValueDepth));
   const auto text = [&](const std::string& bytes) {
     if (!is_utf8(bytes)) fail_value("a string among the variables is not UTF-8");
     return make_string(runtime, bytes);
   };
-  switch (json.type()) {
-    case Type::null:
+  switch (json.kind()) {
+    case Json::Kind::null:
       return Value::none();
-    case Type::boolean:
+    case Json::Kind::boolean:
       return Value::boolean(json.get<bool>());
-    case Type::number_integer:
+    case Json::Kind::integer:
       return Value::integer(json.get<int64_t>());
-    case Type::number_unsigned: {
+    case Json::Kind::natural: {
       const auto value = json.get<uint64_t>();
       if (value > INT64_MAX) fail_overflow();
       return Value::integer(static_cast<int64_t>(value));
     }
-    case Type::number_float:
+    case Json::Kind::real:
       return Value::real(json.get<double>());
-    case Type::string:
-      return text(json.get_ref<const std::string&>());
-    case Type::array: {
+    case Json::Kind::string:
+      return text(json.text());
+    case Json::Kind::array: {
       std::vector<Value> out;
       out.reserve(json.size());
       for (const auto& item : json) out.push_back(convert(runtime, item, depth + 1));
       return make_list(runtime, std::move(out));
     }
-    case Type::object: {
+    case Json::Kind::object: {
       DictBuilder out(runtime);
       for (const auto& [key, item] : json.items()) out.set(text(key), convert(runtime, item, depth + 1));
       return out.finish();
     }
-    default:
-      fail_unsupported("a variable holds binary data");
   }
+  return Value::none();
 }
 
 struct Options {
@@ -238,7 +236,7 @@ class Writer {
 
 }  // namespace
 
-Value from_json(Runtime& runtime, const nlohmann::ordered_json& json) {
+Value from_json(Runtime& runtime, const Json& json) {
   return convert(runtime, json, 0);
 }
 

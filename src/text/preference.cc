@@ -1,14 +1,12 @@
 // Preference rows: each answer becomes a conversation of its own, read as any other row is.
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.h"
 #include "text/conversation.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool has_list(const Json& row, const char* key) {
   const auto it = row.find(key);

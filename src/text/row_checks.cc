@@ -1,16 +1,13 @@
 #include "text/row_checks.h"
 
-#include <nlohmann/json.hpp>
+#include "base/json.h"
 
 namespace tenon {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string_view text_at(const Json& message, const char* key) {
   const auto it = message.find(key);
-  return it != message.end() && it->is_string() ? std::string_view(it->get_ref<const std::string&>())
-                                                : std::string_view();
+  return it != message.end() && it->is_string() ? std::string_view(it->text()) : std::string_view();
 }
 
 bool has_word(std::string_view text) {

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "base/json.h"
 
 namespace tenon {
 namespace {
 
 Conversation chat(const std::string& messages) {
-  auto row = nlohmann::ordered_json::parse(R"({"messages":)" + messages + "}");
+  auto row = Json::parse(R"({"messages":)" + messages + "}");
   auto conversation = parse_conversation(std::move(row), RowFormat::messages);
   EXPECT_TRUE(conversation.ok());
   return std::move(*conversation);

@@ -1,12 +1,11 @@
 #include "text/template_check.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The messages before the last answer that is trained on.
 Result<Json> messages_before_answer(const Conversation& conversation) {

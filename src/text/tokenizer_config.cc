@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "io/folder.h"
 #include "io/json_file.h"
 #include "io/write_file.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::json;
 
 // The object in the file; an empty one where there is no file.
 Result<Json> read_object(const std::string& folder, std::string_view name) {

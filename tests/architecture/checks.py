@@ -8,6 +8,7 @@ from outcome import Outcome
 
 HARD_LINE_LIMIT = 800
 HEAVY_HEADERS = ("nlohmann/json.hpp", "yaml-cpp/yaml.h", "iostream", "regex", "hwy/highway.h")
+JSON_LIBRARY_USERS = ("src/base/json.cc", "src/io/safetensors.cc")
 
 
 def all_checks():
@@ -119,6 +120,13 @@ def check_headers(root):
             if re.search(rf"#include [<\"]{re.escape(heavy)}[>\"]", header) and not path.endswith("-inl.h"):
                 complaints.append(f"{path}: includes {heavy}; a header may only declare what it needs of it")
     return complaints
+
+
+def check_json_library(root):
+    """The JSON library costs seconds in each file that includes it: base/json.h stands for it."""
+    return [f"{path}: includes nlohmann/json.hpp; include base/json.h"
+            for path in tree.sources(root) if path not in JSON_LIBRARY_USERS
+            and "nlohmann/json.hpp" in tree.text(root, path)]
 
 
 def check_own_header_first(root):

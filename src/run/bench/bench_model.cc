@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
 #include "base/half.h"
+#include "base/json.h"
 #include "io/json_file.h"
 #include "models/family.h"
 
@@ -66,7 +66,7 @@ Result<BenchModel> open_bench_model(const std::string& path) {
 }
 
 Result<BenchModel> random_bench_model(const std::string& config) {
-  ASSIGN_OR_RETURN(const nlohmann::json json, read_json_file(config));
+  ASSIGN_OR_RETURN(const Json json, read_json_file(config));
   ASSIGN_OR_RETURN(ModelSpec spec, read_model_spec(json, config));
   return BenchModel{std::move(spec), std::nullopt};
 }

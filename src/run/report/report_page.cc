@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json.h"
 #include "io/folder.h"
 #include "io/json_file.h"
 #include "io/write_file.h"
@@ -17,8 +17,6 @@
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostPoints = 3000;  // of a curve; longer ones are thinned
 
@@ -90,7 +88,7 @@ Json run_json(const ReportRun& run) {
                {"resumes", resumes},
                {"steps", steps_json(run.record.steps)},
                {"evals", evals_json(run.record.evals)}};
-  json["facts"] = Json::parse(run.facts, nullptr, false);
+  json["facts"] = Json::parse_or_null(run.facts);
   if (!json["facts"].is_object()) json["facts"] = Json::object();
   return json;
 }
@@ -99,7 +97,7 @@ Json run_json(const ReportRun& run) {
 std::string data_text(std::span<const ReportRun> runs) {
   Json list = Json::array();
   for (const ReportRun& run : runs) list.push_back(run_json(run));
-  const std::string json = Json{{"runs", list}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string json = Json{{"runs", list}}.dump();
   std::string out;
   for (const char c : json) {
     if (c == '<')

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "io/test_folder.h"
 #include "run/report/run_facts.h"
 
@@ -15,10 +15,10 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-nlohmann::json data_of(const std::string& page) {
+Json data_of(const std::string& page) {
   const std::string open = "<script id=\"data\" type=\"application/json\">";
   const size_t begin = page.find(open) + open.size();
-  return nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
 }
 
 ReportRun run_of(int64_t steps) {
@@ -43,7 +43,7 @@ TEST(ReportPage, TextOfARunNeverEndsTheElementThatHoldsIt) {
   const auto data = data_of(page);
   EXPECT_EQ(data["runs"][0]["name"], run.name);
   EXPECT_EQ(data["runs"][0]["facts"]["samples"][0]["prompt"], "<img src=x>");
-  EXPECT_EQ(data["runs"][0]["steps"]["loss"], nlohmann::json({1.0, 2.0}));
+  EXPECT_EQ(data["runs"][0]["steps"]["loss"], Json({1.0, 2.0}));
 }
 
 TEST(ReportPage, FetchesNothing) {

@@ -1,10 +1,10 @@
 #include "run/report/run_facts.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
+#include "base/json.h"
 #include "io/write_file.h"
 #include "plan/report.h"
 #include "run/programs.h"
@@ -12,8 +12,6 @@
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostPlaces = 400;
 constexpr size_t kMostValues = 10;
@@ -42,11 +40,11 @@ std::string op_text(const Program& program, size_t step) {
 }
 
 std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump();
 }
 
 Json parsed(const std::string& text) {
-  return Json::parse(text, nullptr, false);
+  return Json::parse_or_null(text);
 }
 
 }  // namespace

@@ -5,19 +5,17 @@
 #include <cstring>
 #include <exception>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <utility>
 
+#include "base/json.h"
 #include "io/digest.h"
 #include "io/mapped_file.h"
 #include "io/safetensors.h"
 
 namespace tenon {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormatKey = "tenon.state";
 constexpr const char* kFormatValue = "1";
