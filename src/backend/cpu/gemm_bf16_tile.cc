@@ -71,7 +71,9 @@ TENON_TILES void store_tiles(float* sums) {
   _tile_stored(3, sums + 16 * kBf16PanelColumns + 16, kRowBytes);
 }
 
+// Tile loads are opaque to the compiler, which must not move stores of what they read past them.
 TENON_TILES void load_tiles(const float* sums) {
+  asm volatile("" ::: "memory");
   _tile_loadd(0, sums, kRowBytes);
   _tile_loadd(1, sums + 16, kRowBytes);
   _tile_loadd(2, sums + 16 * kBf16PanelColumns, kRowBytes);
@@ -134,9 +136,10 @@ TENON_TILES void multiply_bf16_tiles(std::span<const Bf16Segment> segments, floa
   store_tiles(sums);
 }
 
+// GCC's intrinsic tells the compiler of the first eight bytes alone, so that it drops the rest.
 TENON_TILES void begin_bf16_tiles() {
   const TileConfig config;
-  _tile_loadconfig(&config);
+  asm volatile("ldtilecfg %0" ::"m"(config));
 }
 
 TENON_TILES void end_bf16_tiles() {
