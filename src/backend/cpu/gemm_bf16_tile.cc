@@ -84,7 +84,7 @@ TENON_TILES void scale_tiles(float scale, float* sums) {
   store_tiles(sums);
   const __m512 factor = _mm512_set1_ps(scale);
   for (int64_t i = 0; i < kBf16TileRows * kBf16PanelColumns; i += 16) {
-    _mm512_store_ps(sums + i, _mm512_mul_ps(_mm512_load_ps(sums + i), factor));
+    _mm512_storeu_ps(sums + i, _mm512_mul_ps(_mm512_loadu_ps(sums + i), factor));
   }
   load_tiles(sums);
 }
@@ -107,8 +107,8 @@ TENON_PAIRS void multiply_bf16_pairs(std::span<const Bf16Segment> segments, floa
   }
 #pragma GCC unroll 12
   for (int i = 0; i < kBf16DotRows; ++i) {
-    _mm512_store_ps(sums + i * kBf16PanelColumns, tile[i][0]);
-    _mm512_store_ps(sums + i * kBf16PanelColumns + 16, tile[i][1]);
+    _mm512_storeu_ps(sums + i * kBf16PanelColumns, tile[i][0]);
+    _mm512_storeu_ps(sums + i * kBf16PanelColumns + 16, tile[i][1]);
   }
 }
 

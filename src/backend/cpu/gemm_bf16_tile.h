@@ -23,7 +23,7 @@ struct Bf16Segment {
   float scale = 1.0f;  // of the sums so far, this segment's included
 };
 
-// sums[rows, kBf16PanelColumns] of the segments, one after the other; `sums` is aligned to 64 bytes.
+// sums[rows, kBf16PanelColumns] of the segments, one after the other.
 using Bf16Tile = void (*)(std::span<const Bf16Segment> segments, float* sums);
 void multiply_bf16_pairs(std::span<const Bf16Segment> segments, float* sums);  // kBf16DotRows rows
 void multiply_bf16_tiles(std::span<const Bf16Segment> segments, float* sums);  // kBf16TileRows rows
