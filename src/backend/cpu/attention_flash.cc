@@ -1,5 +1,6 @@
 // attention by tiles with a running softmax (Dao et al. 2022): tiles of keys outside of a query tile's
-// sequences or window are never touched. Threads take query tiles in turn, so causal work is even.
+// sequences or window are never touched. Threads take blocks of queries in turn, so causal work is even.
+#include "backend/cpu/gemm_tensor.h"
 #include "backend/cpu/kernel_support.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -61,20 +62,20 @@ void write_row(const float* sums, float inverse, int64_t count, T* out) {
   store_part(hn::Mul(load_part(sums + i, rest), factor), out + i, rest);
 }
 
-// One tile of tokens [rows.begin, rows.end) for heads [head, head + heads) of one kv head.
-struct QueryTile {
+// One block of tokens for heads [head, head + heads) of one kv head.
+struct QueryBlock {
   Range rows;
   int64_t kv_head, head, heads;
 };
 
-void finish_tile(const AttentionSizes& sizes, const KernelCall& call, const QueryTile& tile,
-                 const AttentionScratch& s) {
+void finish_block(const AttentionSizes& sizes, const KernelCall& call, const QueryBlock& block,
+                  const AttentionScratch& s) {
   const TensorView& out = call.outputs[0];
   float* lse = output_as<float>(call, 1);
-  for (int64_t g = 0; g < tile.heads; ++g) {
-    for (int64_t i = 0; i < tile.rows.size(); ++i) {
-      const int64_t at = g * kRowTile + i;
-      const int64_t row = (tile.rows.begin + i) * sizes.heads + tile.head + g;
+  for (int64_t g = 0; g < block.heads; ++g) {
+    for (int64_t i = 0; i < block.rows.size(); ++i) {
+      const int64_t at = g * sizes.query_block() + i;
+      const int64_t row = (block.rows.begin + i) * sizes.heads + block.head + g;
       const float* sums = s.sums + at * sizes.v_head_dim;
       const float inverse = 1.0f / s.total[at];
       if (out.type.dtype == DType::bf16) {
@@ -89,62 +90,79 @@ void finish_tile(const AttentionSizes& sizes, const KernelCall& call, const Quer
   }
 }
 
-void attend_tile(const AttentionSizes& sizes, const KernelCall& call, const QueryTile& tile,
-                 const AttentionScratch& s) {
-  const int32_t* sequence_begin = input_as<int32_t>(call, 3);
-  const int64_t rows = tile.rows.size();
-  int64_t first_key = tile.rows.begin;
-  for (int64_t t = tile.rows.begin; t < tile.rows.end; ++t) {
-    first_key = std::min(first_key, sizes.begin(sequence_begin[t], t));
+// Adds a tile of keys, packed in the scratch, to a tile of queries of one head; `at` is the tile's first row
+// in the scratch.
+template <typename Products>
+void add_keys(const AttentionSizes& sizes, const int32_t* sequence_begin, Range rows, Range keys, int64_t at,
+              const AttentionScratch& s) {
+  const F32Tile scores{s.scores, kColumnTile};
+  const F32Tile sums{s.sums + at * sizes.v_head_dim, sizes.v_head_dim};
+  Products::multiply_rows(Products::row_at(s.queries, at, sizes.head_dim), s.keys, rows.size(), keys.size(),
+                          sizes.head_dim, sizes.scale, scores);
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const int64_t t = rows.begin + i;
+    const int64_t low = std::max<int64_t>(sizes.begin(sequence_begin[t], t) - keys.begin, 0);
+    update_row(sizes, s.scores + i * kColumnTile, low, std::min(t + 1, keys.end) - keys.begin,
+               sums.data + i * sums.stride, s.largest[at + i], s.total[at + i]);
   }
-  for (int64_t g = 0; g < tile.heads; ++g) {
-    pack_a(head_of(call.inputs[0], tile.head + g), tile.rows, {0, sizes.head_dim},
-           s.queries + g * kRowTile * sizes.head_dim);
-  }
-  std::fill_n(s.sums, tile.heads * kRowTile * sizes.v_head_dim, 0.0f);
-  std::fill_n(s.largest, tile.heads * kRowTile, kMinusInfinity);
-  std::fill_n(s.total, tile.heads * kRowTile, 0.0f);
-  for (int64_t key = first_key; key < tile.rows.end; key += kColumnTile) {
-    const Range keys{key, std::min(key + kColumnTile, tile.rows.end)};
-    pack_b(head_of(call.inputs[1], tile.kv_head, true), keys, {0, sizes.head_dim}, false, s.keys,
-           sizes.head_dim * kPanel);
-    pack_b(head_of(call.inputs[2], tile.kv_head), {0, sizes.v_head_dim}, keys, false, s.values,
-           keys.size() * kPanel);
-    for (int64_t g = 0; g < tile.heads; ++g) {
-      const F32Tile scores{s.scores, kColumnTile};
-      const F32Tile sums{s.sums + g * kRowTile * sizes.v_head_dim, sizes.v_head_dim};
-      multiply_slivers(s.queries + g * kRowTile * sizes.head_dim, s.keys, rows, keys.size(), sizes.head_dim,
-                       sizes.scale, scores);
-      for (int64_t i = 0; i < rows; ++i) {
-        const int64_t t = tile.rows.begin + i, at = g * kRowTile + i;
-        const int64_t low = std::max<int64_t>(sizes.begin(sequence_begin[t], t) - key, 0);
-        update_row(sizes, s.scores + i * kColumnTile, low, std::min(t + 1, keys.end) - key,
-                   sums.data + i * sums.stride, s.largest[at], s.total[at]);
-      }
-      add_rows_product(scores, s.values, rows, sizes.v_head_dim, keys.size(), sums);
-    }
-  }
-  finish_tile(sizes, call, tile, s);
+  Products::add_product(scores, s.values, rows.size(), sizes.v_head_dim, keys.size(), sums);
 }
 
+template <typename Products>
+void attend_block(const AttentionSizes& sizes, const KernelCall& call, const QueryBlock& block,
+                  const AttentionScratch& s) {
+  const int32_t* sequence_begin = input_as<int32_t>(call, 3);
+  const int64_t stride = sizes.query_block();
+  const auto first_key = [&](int64_t t) { return sizes.begin(sequence_begin[t], t); };
+  for (int64_t g = 0; g < block.heads; ++g) {
+    Products::pack_rows(head_of(call.inputs[0], block.head + g), block.rows, sizes.head_dim,
+                        Products::row_at(s.queries, g * stride, sizes.head_dim));
+  }
+  std::fill_n(s.sums, block.heads * stride * sizes.v_head_dim, 0.0f);
+  std::fill_n(s.largest, block.heads * stride, kMinusInfinity);
+  std::fill_n(s.total, block.heads * stride, 0.0f);
+  // Sequences are contiguous: no query's first key is before that of an earlier one.
+  for (int64_t key = first_key(block.rows.begin); key < block.rows.end; key += kColumnTile) {
+    const Range keys{key, std::min(key + kColumnTile, block.rows.end)};
+    Products::pack_columns(head_of(call.inputs[1], block.kv_head, true), keys, {0, sizes.head_dim}, s.keys);
+    Products::pack_columns(head_of(call.inputs[2], block.kv_head), {0, sizes.v_head_dim}, keys, s.values);
+    for (int64_t begin = block.rows.begin; begin < block.rows.end; begin += kRowTile) {
+      const Range rows{begin, std::min(begin + kRowTile, block.rows.end)};
+      if (key >= rows.end || first_key(begin) >= keys.end) continue;
+      for (int64_t g = 0; g < block.heads; ++g) {
+        add_keys<Products>(sizes, sequence_begin, rows, keys, g * stride + begin - block.rows.begin, s);
+      }
+    }
+  }
+  finish_block(sizes, call, block, s);
+}
+
+template <typename Products>
 void attend(const KernelCall& call) {
   const AttentionSizes sizes(*call.attrs, call.inputs[0].type.shape, call.inputs[2].type.shape);
-  const int64_t heads_of_tile = sizes.kv_heads * sizes.subgroups();
+  const int64_t parts = sizes.kv_heads * sizes.subgroups(), rows = sizes.query_block();  // parts of the heads
   const int64_t scratch_bytes = AttentionScratch(sizes, nullptr).bytes;
   call.threads->run([&](int thread) {
     const AttentionScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
-    for (int64_t unit = thread; unit < sizes.row_tiles() * heads_of_tile; unit += call.threads->size()) {
-      const int64_t begin = unit / heads_of_tile * kRowTile;
-      const int64_t kv_head = unit % heads_of_tile / sizes.subgroups();
+    for (int64_t unit = thread; unit < ceil_div(sizes.tokens, rows) * parts; unit += call.threads->size()) {
+      const int64_t begin = unit / parts * rows;
+      const int64_t kv_head = unit % parts / sizes.subgroups();
       const int64_t first = unit % sizes.subgroups() * kMostGroup;  // head within its group
-      attend_tile(sizes, call,
-                  {{begin, std::min(begin + kRowTile, sizes.tokens)},
-                   kv_head,
-                   kv_head * sizes.group() + first,
-                   std::min(kMostGroup, sizes.group() - first)},
-                  scratch);
+      attend_block<Products>(sizes, call,
+                             {{begin, std::min(begin + rows, sizes.tokens)},
+                              kv_head,
+                              kv_head * sizes.group() + first,
+                              std::min(kMostGroup, sizes.group() - first)},
+                             scratch);
     }
   });
+}
+
+void attend_f32(const KernelCall& call) {
+  attend<F32Products>(call);
+}
+void attend_bf16(const KernelCall& call) {
+  attend<Bf16Products>(call);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -155,7 +173,8 @@ HWY_AFTER_NAMESPACE();
 namespace tenon {
 namespace {
 
-HWY_EXPORT(attend);
+HWY_EXPORT(attend_f32);
+HWY_EXPORT(attend_bf16);
 
 int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
   const AttentionSizes sizes(site.attrs, site.inputs[0].shape, site.inputs[2].shape);
@@ -165,14 +184,36 @@ int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
 }  // namespace
 
 const KernelDef& attention_flash_kernel() {
-  static constexpr KernelDef def{.op = "attention",
-                                 .name = "attention_flash",
-                                 .serves = serves_vector_dtypes,
-                                 .workspace_bytes = workspace_bytes,
-                                 .run = [](const KernelCall& call) {
-                                   HWY_DYNAMIC_DISPATCH(attend)
-                                   (call);
-                                 }};
+  static constexpr KernelDef def{
+      .op = "attention",
+      .name = "attention_flash",
+      .serves = serves_vector_dtypes,
+      .workspace_bytes = workspace_bytes,
+      .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(GemmUnit::f32); },
+      .run =
+          [](const KernelCall& call) {
+            HWY_DYNAMIC_DISPATCH(attend_f32)
+            (call);
+          }};
+  return def;
+}
+
+const KernelDef& attention_flash_bf16_pairs_kernel() {
+  static constexpr KernelDef def{
+      .op = "attention",
+      .name = "attention_flash_bf16_pairs",
+      .serves =
+          [](const OpSite& site, const DeviceFacts& facts) {
+            return has_gemm_unit(GemmUnit::bf16_pairs, site.inputs[0].dtype, facts) &&
+                   serves_vector_dtypes(site, facts);
+          },
+      .workspace_bytes = workspace_bytes,
+      .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(GemmUnit::bf16_pairs); },
+      .run =
+          [](const KernelCall& call) {
+            HWY_DYNAMIC_DISPATCH(attend_bf16)
+            (call);
+          }};
   return def;
 }
 

@@ -1,5 +1,6 @@
-// attention_grad: scores are computed again from lse, tile by tile, once by query tiles for dq and once by
-// key tiles for dk and dv, so that each gradient has one owner and its sums one order.
+// attention_grad: scores are computed again from lse, tile by tile, once by blocks of queries for dq and once
+// by blocks of keys for dk and dv, so that each gradient has one owner and its sums one order.
+#include "backend/cpu/gemm_tensor.h"
 #include "backend/cpu/kernel_support.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -122,50 +123,72 @@ void compute_delta(const KernelCall& call, const AttentionSizes& sizes, float* d
   });
 }
 
-// dq of one tile of queries, for heads [head, head + heads) of one kv head.
-void query_tile(const GradientCall& g, Range rows, int64_t kv_head, int64_t head, int64_t heads,
-                const AttentionGradScratch& s) {
+// The tile of a block that begins at `begin`.
+Range tile_of(Range block, int64_t begin) {
+  return {begin, std::min(begin + kRowTile, block.end)};
+}
+
+// Adds a tile of keys, packed in the scratch, to dq of a tile of queries of one head; `at` is the tile's
+// first row in the scratch.
+template <typename Products>
+void add_keys(const GradientCall& g, Range rows, Range keys, int64_t head, int64_t at,
+              const AttentionGradScratch& s) {
   const AttentionSizes& sizes = g.sizes;
   const int64_t dim = sizes.head_dim, v_dim = sizes.v_head_dim;
   const float* lse = input_as<float>(g.call, kLse);
-  int64_t first_key = rows.begin;
-  for (int64_t t = rows.begin; t < rows.end; ++t) first_key = std::min(first_key, g.begin(t));
-  for (int64_t h = 0; h < heads; ++h) {
-    pack_a(head_of(g.call.inputs[kQ], head + h), rows, {0, dim}, s.row_qk + h * kRowTile * dim);
-    pack_a(head_of(g.call.inputs[kDout], head + h), rows, {0, v_dim}, s.row_v + h * kRowTile * v_dim);
+  Products::multiply_rows(Products::row_at(s.row_qk, at, dim), s.column_qk, rows.size(), keys.size(), dim,
+                          sizes.scale, {s.p, kColumnTile});
+  Products::multiply_rows(Products::row_at(s.row_v, at, v_dim), s.column_v, rows.size(), keys.size(), v_dim,
+                          1.0f, {s.ds, kColumnTile});
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const int64_t t = rows.begin + i, row = t * sizes.heads + head;
+    gradient_of_query(sizes, std::max<int64_t>(g.begin(t) - keys.begin, 0),
+                      std::min(t + 1, keys.end) - keys.begin, lse[row], g.delta[row], s.p + i * kColumnTile,
+                      s.ds + i * kColumnTile);
   }
-  std::fill_n(s.sum_qk, heads * kRowTile * dim, 0.0f);
-  for (int64_t key = first_key; key < rows.end; key += kColumnTile) {
-    const Range keys{key, std::min(key + kColumnTile, rows.end)};
-    pack_b(head_of(g.call.inputs[kK], kv_head, true), keys, {0, dim}, false, s.column_qk, dim * kPanel);
-    pack_b(head_of(g.call.inputs[kV], kv_head, true), keys, {0, v_dim}, false, s.column_v, v_dim * kPanel);
-    pack_b(head_of(g.call.inputs[kK], kv_head), {0, dim}, keys, false, s.plain_qk, keys.size() * kPanel);
-    for (int64_t h = 0; h < heads; ++h) {
-      multiply_slivers(s.row_qk + h * kRowTile * dim, s.column_qk, rows.size(), keys.size(), dim, sizes.scale,
-                       {s.p, kColumnTile});
-      multiply_slivers(s.row_v + h * kRowTile * v_dim, s.column_v, rows.size(), keys.size(), v_dim, 1.0f,
-                       {s.ds, kColumnTile});
-      for (int64_t i = 0; i < rows.size(); ++i) {
-        const int64_t t = rows.begin + i, at = t * sizes.heads + head + h;
-        gradient_of_query(sizes, std::max<int64_t>(g.begin(t) - key, 0), std::min(t + 1, keys.end) - key,
-                          lse[at], g.delta[at], s.p + i * kColumnTile, s.ds + i * kColumnTile);
+  Products::add_product({s.ds, kColumnTile}, s.plain_qk, rows.size(), dim, keys.size(),
+                        {s.sum_qk + at * dim, dim});
+}
+
+// dq of one block of queries, for heads [head, head + heads) of one kv head.
+template <typename Products>
+void query_block(const GradientCall& g, Range block, int64_t kv_head, int64_t head, int64_t heads,
+                 const AttentionGradScratch& s) {
+  const int64_t dim = g.sizes.head_dim, v_dim = g.sizes.v_head_dim, stride = g.sizes.query_block();
+  for (int64_t h = 0; h < heads; ++h) {
+    Products::pack_rows(head_of(g.call.inputs[kQ], head + h), block, dim,
+                        Products::row_at(s.row_qk, h * stride, dim));
+    Products::pack_rows(head_of(g.call.inputs[kDout], head + h), block, v_dim,
+                        Products::row_at(s.row_v, h * stride, v_dim));
+  }
+  std::fill_n(s.sum_qk, heads * stride * dim, 0.0f);
+  // Sequences are contiguous: no query's first key is before that of an earlier one.
+  for (int64_t key = g.begin(block.begin); key < block.end; key += kColumnTile) {
+    const Range keys{key, std::min(key + kColumnTile, block.end)};
+    Products::pack_columns(head_of(g.call.inputs[kK], kv_head, true), keys, {0, dim}, s.column_qk);
+    Products::pack_columns(head_of(g.call.inputs[kV], kv_head, true), keys, {0, v_dim}, s.column_v);
+    Products::pack_columns(head_of(g.call.inputs[kK], kv_head), {0, dim}, keys, s.plain_qk);
+    for (int64_t begin = block.begin; begin < block.end; begin += kRowTile) {
+      const Range rows = tile_of(block, begin);
+      if (key >= rows.end || g.begin(begin) >= keys.end) continue;
+      for (int64_t h = 0; h < heads; ++h) {
+        add_keys<Products>(g, rows, keys, head + h, h * stride + begin - block.begin, s);
       }
-      add_rows_product({s.ds, kColumnTile}, s.plain_qk, rows.size(), dim, keys.size(),
-                       {s.sum_qk + h * kRowTile * dim, dim});
     }
   }
   for (int64_t h = 0; h < heads; ++h)
-    write_rows(g.call.outputs[0], head + h, rows, s.sum_qk + h * kRowTile * dim);
+    write_rows(g.call.outputs[0], head + h, block, s.sum_qk + h * stride * dim);
 }
 
 // Queries [columns.begin, columns.end) of one head as columns of the scratch.
+template <typename Products>
 void load_query_columns(const GradientCall& g, Range columns, int64_t head, const AttentionGradScratch& s) {
   const int64_t dim = g.sizes.head_dim, v_dim = g.sizes.v_head_dim;
   const float* lse = input_as<float>(g.call, kLse);
-  pack_b(head_of(g.call.inputs[kQ], head, true), columns, {0, dim}, false, s.column_qk, dim * kPanel);
-  pack_b(head_of(g.call.inputs[kDout], head, true), columns, {0, v_dim}, false, s.column_v, v_dim * kPanel);
-  pack_b(head_of(g.call.inputs[kQ], head), {0, dim}, columns, false, s.plain_qk, columns.size() * kPanel);
-  pack_b(head_of(g.call.inputs[kDout], head), {0, v_dim}, columns, false, s.plain_v, columns.size() * kPanel);
+  Products::pack_columns(head_of(g.call.inputs[kQ], head, true), columns, {0, dim}, s.column_qk);
+  Products::pack_columns(head_of(g.call.inputs[kDout], head, true), columns, {0, v_dim}, s.column_v);
+  Products::pack_columns(head_of(g.call.inputs[kQ], head), {0, dim}, columns, s.plain_qk);
+  Products::pack_columns(head_of(g.call.inputs[kDout], head), {0, v_dim}, columns, s.plain_v);
   for (int64_t j = 0; j < columns.size(); ++j) {
     const int64_t t = columns.begin + j, at = t * g.sizes.heads + head;
     s.lse[j] = lse[at];
@@ -174,61 +197,87 @@ void load_query_columns(const GradientCall& g, Range columns, int64_t head, cons
   }
 }
 
-// dk and dv of one tile of keys. Sequences are contiguous, so once a query's first key is past the tile every
-// later one's is.
-void key_tile(const GradientCall& g, Range rows, int64_t kv_head, const AttentionGradScratch& s) {
+// Adds a tile of queries of one head, loaded in the scratch, to dk and dv of a tile of keys, whose first row
+// in the scratch is `at`.
+template <typename Products>
+void add_queries(const GradientCall& g, Range rows, Range columns, int64_t at,
+                 const AttentionGradScratch& s) {
   const AttentionSizes& sizes = g.sizes;
   const int64_t dim = sizes.head_dim, v_dim = sizes.v_head_dim;
-  pack_a(head_of(g.call.inputs[kK], kv_head), rows, {0, dim}, s.row_qk);
-  pack_a(head_of(g.call.inputs[kV], kv_head), rows, {0, v_dim}, s.row_v);
-  std::fill_n(s.sum_qk, kRowTile * dim, 0.0f);
-  std::fill_n(s.sum_v, kRowTile * v_dim, 0.0f);
-  for (int64_t t = rows.begin; t < sizes.tokens && g.begin(t) < rows.end; t += kColumnTile) {
-    const Range columns{t, std::min(t + kColumnTile, sizes.tokens)};
-    for (int64_t h = 0; h < sizes.group(); ++h) {
-      load_query_columns(g, columns, kv_head * sizes.group() + h, s);
-      multiply_slivers(s.row_qk, s.column_qk, rows.size(), columns.size(), dim, sizes.scale,
-                       {s.p, kColumnTile});
-      multiply_slivers(s.row_v, s.column_v, rows.size(), columns.size(), v_dim, 1.0f, {s.ds, kColumnTile});
-      for (int64_t i = 0; i < rows.size(); ++i) {
-        gradient_of_key(sizes, rows.begin + i, t, columns.size(), s, s.p + i * kColumnTile,
-                        s.ds + i * kColumnTile);
-      }
-      add_rows_product({s.p, kColumnTile}, s.plain_v, rows.size(), v_dim, columns.size(), {s.sum_v, v_dim});
-      add_rows_product({s.ds, kColumnTile}, s.plain_qk, rows.size(), dim, columns.size(), {s.sum_qk, dim});
-    }
+  Products::multiply_rows(Products::row_at(s.row_qk, at, dim), s.column_qk, rows.size(), columns.size(), dim,
+                          sizes.scale, {s.p, kColumnTile});
+  Products::multiply_rows(Products::row_at(s.row_v, at, v_dim), s.column_v, rows.size(), columns.size(),
+                          v_dim, 1.0f, {s.ds, kColumnTile});
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    gradient_of_key(sizes, rows.begin + i, columns.begin, columns.size(), s, s.p + i * kColumnTile,
+                    s.ds + i * kColumnTile);
   }
-  write_rows(g.call.outputs[1], kv_head, rows, s.sum_qk);
-  write_rows(g.call.outputs[2], kv_head, rows, s.sum_v);
+  Products::add_product({s.p, kColumnTile}, s.plain_v, rows.size(), v_dim, columns.size(),
+                        {s.sum_v + at * v_dim, v_dim});
+  Products::add_product({s.ds, kColumnTile}, s.plain_qk, rows.size(), dim, columns.size(),
+                        {s.sum_qk + at * dim, dim});
 }
 
+// dk and dv of one block of keys. Once a query's first key is past the block every later one's is.
+template <typename Products>
+void key_block(const GradientCall& g, Range block, int64_t kv_head, const AttentionGradScratch& s) {
+  const AttentionSizes& sizes = g.sizes;
+  const int64_t dim = sizes.head_dim, v_dim = sizes.v_head_dim;
+  Products::pack_rows(head_of(g.call.inputs[kK], kv_head), block, dim, s.row_qk);
+  Products::pack_rows(head_of(g.call.inputs[kV], kv_head), block, v_dim, s.row_v);
+  std::fill_n(s.sum_qk, sizes.key_block() * dim, 0.0f);
+  std::fill_n(s.sum_v, sizes.key_block() * v_dim, 0.0f);
+  for (int64_t t = block.begin; t < sizes.tokens && g.begin(t) < block.end; t += kColumnTile) {
+    const Range columns{t, std::min(t + kColumnTile, sizes.tokens)};
+    for (int64_t h = 0; h < sizes.group(); ++h) {
+      load_query_columns<Products>(g, columns, kv_head * sizes.group() + h, s);
+      for (int64_t begin = block.begin; begin < block.end; begin += kRowTile) {
+        const Range rows = tile_of(block, begin);
+        if (begin >= columns.end || g.begin(t) >= rows.end) continue;
+        add_queries<Products>(g, rows, columns, begin - block.begin, s);
+      }
+    }
+  }
+  write_rows(g.call.outputs[1], kv_head, block, s.sum_qk);
+  write_rows(g.call.outputs[2], kv_head, block, s.sum_v);
+}
+
+template <typename Products>
 void attend_backward(const KernelCall& call) {
   const AttentionSizes sizes(*call.attrs, call.inputs[kQ].type.shape, call.inputs[kV].type.shape);
   const int64_t scratch_bytes = AttentionGradScratch(sizes, nullptr).bytes;
   float* delta = reinterpret_cast<float*>(call.workspace.data() + scratch_bytes * call.threads->size());
   compute_delta(call, sizes, delta);
   const GradientCall g{call, sizes, delta, input_as<int32_t>(call, kSequenceBegin)};
-  const int64_t heads_of_tile = sizes.kv_heads * sizes.subgroups();
-  const int64_t query_units = sizes.row_tiles() * heads_of_tile;
-  const int64_t units = query_units + sizes.row_tiles() * sizes.kv_heads;
+  const int64_t parts = sizes.kv_heads * sizes.subgroups();  // of the heads
+  const int64_t query_units = ceil_div(sizes.tokens, sizes.query_block()) * parts;
+  const int64_t units = query_units + ceil_div(sizes.tokens, sizes.key_block()) * sizes.kv_heads;
+  const auto block_at = [&](int64_t index, int64_t rows) {
+    return Range{index * rows, std::min((index + 1) * rows, sizes.tokens)};
+  };
   call.threads->run([&](int thread) {
     const AttentionGradScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
     for (int64_t unit = thread; unit < units; unit += call.threads->size()) {
-      const bool is_query = unit < query_units;
-      const int64_t index = is_query ? unit : unit - query_units;
-      const int64_t per_tile = is_query ? heads_of_tile : sizes.kv_heads;
-      const int64_t begin = index / per_tile * kRowTile;
-      const Range rows{begin, std::min(begin + kRowTile, sizes.tokens)};
-      if (!is_query) {
-        key_tile(g, rows, index % per_tile, scratch);
+      if (unit >= query_units) {
+        const int64_t index = unit - query_units;
+        key_block<Products>(g, block_at(index / sizes.kv_heads, sizes.key_block()), index % sizes.kv_heads,
+                            scratch);
         continue;
       }
-      const int64_t kv_head = index % per_tile / sizes.subgroups();
-      const int64_t first = index % sizes.subgroups() * kMostGroup;
-      query_tile(g, rows, kv_head, kv_head * sizes.group() + first,
-                 std::min(kMostGroup, sizes.group() - first), scratch);
+      const int64_t kv_head = unit % parts / sizes.subgroups();
+      const int64_t first = unit % sizes.subgroups() * kMostGroup;
+      query_block<Products>(g, block_at(unit / parts, sizes.query_block()), kv_head,
+                            kv_head * sizes.group() + first, std::min(kMostGroup, sizes.group() - first),
+                            scratch);
     }
   });
+}
+
+void attend_backward_f32(const KernelCall& call) {
+  attend_backward<F32Products>(call);
+}
+void attend_backward_bf16(const KernelCall& call) {
+  attend_backward<Bf16Products>(call);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -239,7 +288,8 @@ HWY_AFTER_NAMESPACE();
 namespace tenon {
 namespace {
 
-HWY_EXPORT(attend_backward);
+HWY_EXPORT(attend_backward_f32);
+HWY_EXPORT(attend_backward_bf16);
 
 int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
   const AttentionSizes sizes(site.attrs, site.inputs[0].shape, site.inputs[2].shape);
@@ -249,13 +299,36 @@ int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
 }  // namespace
 
 const KernelDef& attention_grad_flash_kernel() {
-  static constexpr KernelDef def{.op = "attention_grad",
-                                 .name = "attention_grad_flash",
-                                 .serves = serves_vector_dtypes,
-                                 .workspace_bytes = workspace_bytes,
-                                 .run = [](const KernelCall& call) {
-                                   HWY_DYNAMIC_DISPATCH(attend_backward)(call);
-                                 }};
+  static constexpr KernelDef def{
+      .op = "attention_grad",
+      .name = "attention_grad_flash",
+      .serves = serves_vector_dtypes,
+      .workspace_bytes = workspace_bytes,
+      .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(GemmUnit::f32); },
+      .run =
+          [](const KernelCall& call) {
+            HWY_DYNAMIC_DISPATCH(attend_backward_f32)
+            (call);
+          }};
+  return def;
+}
+
+const KernelDef& attention_grad_flash_bf16_pairs_kernel() {
+  static constexpr KernelDef def{
+      .op = "attention_grad",
+      .name = "attention_grad_flash_bf16_pairs",
+      .serves =
+          [](const OpSite& site, const DeviceFacts& facts) {
+            return has_gemm_unit(GemmUnit::bf16_pairs, site.inputs[0].dtype, facts) &&
+                   serves_vector_dtypes(site, facts);
+          },
+      .workspace_bytes = workspace_bytes,
+      .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(GemmUnit::bf16_pairs); },
+      .run =
+          [](const KernelCall& call) {
+            HWY_DYNAMIC_DISPATCH(attend_backward_bf16)
+            (call);
+          }};
   return def;
 }
 

@@ -1,19 +1,23 @@
-// Sizes and masks of the attention kernels over packed sequences, and how a thread's scratch is cut. A query
-// tile holds kRowTile tokens of up to kMostGroup heads that share a kv head; keys come kColumnTile at a time.
+// Sizes and masks of the attention kernels over packed sequences, and how a thread's scratch is cut. A row
+// tile holds kRowTile tokens (of up to kMostGroup heads that share a kv head, where they are queries); the
+// other side comes kColumnTile at a time, packed once for all the tiles of a block.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "backend/cpu/gemm_bf16_tile.h"
 #include "backend/cpu/gemm_blocking.h"
 #include "base/checked_math.h"
 #include "device/kernel.h"
 
 namespace tenon {
 
-inline constexpr int64_t kRowTile = 48;  // whole slivers of every target
+inline constexpr int64_t kRowTile = 48;  // whole slivers of every target and unit
 inline constexpr int64_t kColumnTile = 64;
 inline constexpr int64_t kMostGroup = 8;
+inline constexpr int64_t kMostTilesOfBlock = 4;  // whose sums stay in a second cache of 512 KiB
+inline constexpr int64_t kFewBlocks = 32;        // that threads can share evenly
 
 struct AttentionSizes {
   int64_t tokens, heads, kv_heads, head_dim, v_head_dim, window;
@@ -31,16 +35,24 @@ struct AttentionSizes {
 
   int64_t group() const { return heads / kv_heads; }
   int64_t subgroups() const { return ceil_div(group(), kMostGroup); }  // of a kv head's heads
-  int64_t row_tiles() const { return ceil_div(tokens, kRowTile); }
+  int64_t heads_of_tile() const { return std::min(group(), kMostGroup); }
+  // Rows of a block: by sizes alone, so that the bits do not depend on the threads.
+  int64_t rows_of_block(int64_t tile_heads) const {
+    const int64_t most = std::clamp<int64_t>(3 * kMostTilesOfBlock / tile_heads, 1, kMostTilesOfBlock);
+    return std::clamp(ceil_div(tokens, kRowTile) * kv_heads / kFewBlocks, int64_t{1}, most) * kRowTile;
+  }
+  int64_t query_block() const { return rows_of_block(heads_of_tile()); }
+  int64_t key_block() const { return rows_of_block(1); }
   // The first position that position t of a sequence from `sequence_begin` on attends to.
   int64_t begin(int64_t sequence_begin, int64_t t) const {
     return window > 0 ? std::max(sequence_begin, t - window + 1) : sequence_begin;
   }
 };
 
-// Floats of a block of `rows` x `columns` packed along either, for any target.
+// Floats of a block of `rows` x `columns` packed along either, for any target and in bf16.
 inline int64_t packed_floats(int64_t rows, int64_t columns) {
-  return round_up(rows * round_up(columns, kMostPanelColumns), kArenaAlignment / 4);
+  return round_up(std::max(rows, kBf16DepthUnit / 2) * round_up(columns, kMostPanelColumns),
+                  kArenaAlignment / 4);
 }
 
 // Hands out parts of a scratch block, each aligned to a cache line; with a null base it only counts.
@@ -64,14 +76,14 @@ class ScratchCutter {
 struct AttentionScratch {
   AttentionScratch(const AttentionSizes& sizes, std::byte* base) {
     ScratchCutter cutter(base);
-    const int64_t group = std::min(sizes.group(), kMostGroup);
-    queries = cutter.take(group * kRowTile * sizes.head_dim);
+    const int64_t rows = sizes.heads_of_tile() * sizes.query_block();
+    queries = cutter.take(rows * sizes.head_dim);
     keys = cutter.take(packed_floats(sizes.head_dim, kColumnTile));
     values = cutter.take(packed_floats(kColumnTile, sizes.v_head_dim));
     scores = cutter.take(kRowTile * kColumnTile);
-    sums = cutter.take(group * kRowTile * sizes.v_head_dim);
-    largest = cutter.take(group * kRowTile);
-    total = cutter.take(group * kRowTile);
+    sums = cutter.take(rows * sizes.v_head_dim);
+    largest = cutter.take(rows);
+    total = cutter.take(rows);
     bytes = cutter.used();
   }
   float *queries, *keys, *values, *scores, *sums, *largest, *total;
@@ -83,17 +95,17 @@ struct AttentionScratch {
 struct AttentionGradScratch {
   AttentionGradScratch(const AttentionSizes& sizes, std::byte* base) {
     ScratchCutter cutter(base);
-    const int64_t group = std::min(sizes.group(), kMostGroup);
-    row_qk = cutter.take(group * kRowTile * sizes.head_dim);
-    row_v = cutter.take(group * kRowTile * sizes.v_head_dim);
+    const int64_t rows = std::max(sizes.heads_of_tile() * sizes.query_block(), sizes.key_block());
+    row_qk = cutter.take(rows * sizes.head_dim);
+    row_v = cutter.take(rows * sizes.v_head_dim);
     column_qk = cutter.take(packed_floats(sizes.head_dim, kColumnTile));
     column_v = cutter.take(packed_floats(sizes.v_head_dim, kColumnTile));
     plain_qk = cutter.take(packed_floats(kColumnTile, sizes.head_dim));
     plain_v = cutter.take(packed_floats(kColumnTile, sizes.v_head_dim));
     p = cutter.take(kRowTile * kColumnTile);
     ds = cutter.take(kRowTile * kColumnTile);
-    sum_qk = cutter.take(group * kRowTile * sizes.head_dim);
-    sum_v = cutter.take(kRowTile * sizes.v_head_dim);
+    sum_qk = cutter.take(rows * sizes.head_dim);
+    sum_v = cutter.take(sizes.key_block() * sizes.v_head_dim);
     lse = cutter.take(kColumnTile);
     delta = cutter.take(kColumnTile);
     begins = cutter.take<int32_t>(kColumnTile);

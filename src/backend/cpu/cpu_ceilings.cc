@@ -1,5 +1,7 @@
 #include "backend/cpu/cpu_ceilings.h"
 
+#include "backend/cpu/gemm_bf16_tile.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/cpu_ceilings.cc"
 #include "hwy/foreach_target.h"
@@ -62,6 +64,8 @@ HWY_EXPORT(read_floats);
 
 constexpr int64_t kRounds = 1 << 20;
 constexpr int64_t kFloats = 64 << 20;
+constexpr int64_t kTiles = 4096;
+constexpr int64_t kTileDepth = 256;  // operands of a tile stay in the first cache
 constexpr int kRepetitions = 8;
 
 // The shortest of the repetitions, on all threads at once.
@@ -77,6 +81,22 @@ double shortest_seconds(ThreadPool& threads, F&& work) {
   return shortest;
 }
 
+// Flops of kTiles tiles of the best unit for bf16 that the machine has; 0 where it has none.
+int64_t multiply_bf16(const DeviceFacts& facts, float* sink) {
+  const bool tiles = facts.has("amx_bf16"), pairs = facts.has("avx512_bf16");
+  if (!facts.has("avx512") || (!tiles && !pairs)) return 0;
+  alignas(64) uint16_t a[kBf16TileRows * kTileDepth] = {};
+  alignas(64) uint32_t b[kTileDepth / 2 * kBf16PanelColumns] = {};
+  alignas(64) float sums[kBf16TileRows * kBf16PanelColumns];
+  const Bf16Segment segment{a, kTileDepth, b, kTileDepth};
+  const Bf16Tile multiply = tiles ? multiply_bf16_tiles : multiply_bf16_pairs;
+  if (tiles) begin_bf16_tiles();
+  for (int64_t i = 0; i < kTiles; ++i) multiply({&segment, 1}, sums);
+  if (tiles) end_bf16_tiles();
+  *sink += sums[0];
+  return kTiles * kTileDepth * kBf16PanelColumns * 2 * (tiles ? kBf16TileRows : kBf16DotRows);
+}
+
 }  // namespace
 
 void measure_cpu_ceilings(DeviceFacts& facts) {
@@ -90,9 +110,17 @@ void measure_cpu_ceilings(DeviceFacts& facts) {
     PerThread& mine = own[static_cast<size_t>(thread)];
     mine.flops = HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, &mine.sink);
   });
-  double flops = 0;
-  for (const PerThread& each : own) flops += static_cast<double>(each.flops);
-  facts.gflops_f32 = facts.gflops_bf16 = flops / arithmetic * 1e-9;
+  const auto gflops = [&](double seconds) {
+    double flops = 0;
+    for (const PerThread& each : own) flops += static_cast<double>(each.flops);
+    return flops / seconds * 1e-9;
+  };
+  facts.gflops_f32 = gflops(arithmetic);
+  const double in_bf16 = shortest_seconds(threads, [&](int thread) {
+    PerThread& mine = own[static_cast<size_t>(thread)];
+    mine.flops = multiply_bf16(facts, &mine.sink);
+  });
+  facts.gflops_bf16 = std::max(facts.gflops_f32, gflops(in_bf16));
   std::vector<float> memory(static_cast<size_t>(kFloats), 1.0f);
   const double reading = shortest_seconds(threads, [&](int thread) {
     const Range part = split_range(kFloats, facts.threads, thread, 1024);

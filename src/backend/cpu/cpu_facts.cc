@@ -2,6 +2,7 @@
 #include "backend/cpu/cpu_facts.h"
 
 #include <cpuid.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,13 @@ uint64_t saved_state() {
   return static_cast<uint64_t>(high) << 32 | low;
 }
 
+// Linux gives the tile registers of AMX to a process that asks for them (Documentation/arch/x86/xstate.rst).
+bool permits_tiles() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  static const bool permitted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return permitted;
+}
+
 std::vector<std::string> features() {
   const Registers basic = cpuid(1), extended = cpuid(7), more = cpuid(7, 1);
   const uint64_t state = saved_state();
@@ -51,8 +59,9 @@ std::vector<std::string> features() {
     if (bit(extended.ecx, 11)) names.emplace_back("avx512_vnni");
     if (bit(more.eax, 5)) names.emplace_back("avx512_bf16");
   }
-  if (tiles && bit(extended.edx, 22)) names.emplace_back("amx_bf16");
-  if (tiles && bit(extended.edx, 25)) names.emplace_back("amx_int8");
+  if (!tiles || !permits_tiles()) return names;
+  if (bit(extended.edx, 22)) names.emplace_back("amx_bf16");
+  if (bit(extended.edx, 25)) names.emplace_back("amx_int8");
   return names;
 }
 

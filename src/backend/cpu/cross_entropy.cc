@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backend/cpu/gemm_tensor.h"
 #include "backend/cpu/kernel_support.h"
 #include "backend/cpu/math-inl.h"
 #include "backend/cpu/simd-inl.h"
@@ -121,20 +122,21 @@ struct Layout {
   int64_t rows_bytes, gathered_bytes, logits_bytes, state_bytes, gemm_bytes;
 };
 
-GemmSizes logits_sizes(int64_t rows, int64_t vocab, int64_t hidden, DType weight) {
-  return {
-      .m = rows, .n = vocab, .k = hidden, .b_dtype = weight, .b_transposed = true, .out_dtype = DType::f32};
-}
-
 // Blocking is by size, so a shorter last chunk may need another workspace than a whole one.
-int64_t most_gemm_bytes(const Type& hidden, const Type& weight, int threads) {
+int64_t most_gemm_bytes(const Type& hidden, const Type& weight, GemmUnit unit, int threads) {
   const int64_t size = hidden.shape[1], vocab = weight.shape[0];
   const auto both = [&](int64_t rows, int64_t columns) {
-    const int64_t logits = gemm_workspace_bytes(logits_sizes(rows, columns, size, weight.dtype), threads);
-    const int64_t hidden_gradient = gemm_workspace_bytes(
-        {.m = rows, .n = size, .k = columns, .b_dtype = weight.dtype, .out_dtype = DType::f32}, threads);
-    const int64_t weight_gradient = gemm_workspace_bytes(
-        {.m = columns, .n = size, .k = rows, .b_dtype = hidden.dtype, .out_dtype = DType::f32}, threads);
+    GemmSizes sizes{.m = rows, .n = columns, .k = size, .b_dtype = weight.dtype, .b_transposed = true};
+    sizes.unit = unit;
+    const int64_t logits = gemm_workspace_bytes(sizes, threads);
+    sizes.b_transposed = false;
+    sizes.n = size;
+    sizes.k = columns;
+    const int64_t hidden_gradient = gemm_workspace_bytes(sizes, threads);
+    sizes.b_dtype = hidden.dtype;
+    sizes.m = columns;
+    sizes.k = rows;
+    const int64_t weight_gradient = gemm_workspace_bytes(sizes, threads);
     return std::max({logits, hidden_gradient, weight_gradient});
   };
   int64_t bytes = 0;
@@ -146,7 +148,7 @@ int64_t most_gemm_bytes(const Type& hidden, const Type& weight, int threads) {
   return round_up(bytes, kArenaAlignment);
 }
 
-Layout layout(const Type& hidden, const Type& weight, int64_t row_bytes, int threads) {
+Layout layout(const Type& hidden, const Type& weight, int64_t row_bytes, GemmUnit unit, int threads) {
   const int64_t rows = std::min(hidden.shape[0], kChunkRows);
   const int64_t vocab = std::min(weight.shape[0], kChunkVocab);
   Layout out;
@@ -154,31 +156,33 @@ Layout layout(const Type& hidden, const Type& weight, int64_t row_bytes, int thr
   out.gathered_bytes = round_up(*dtype_bytes(hidden.dtype, rows * hidden.shape[1]), kArenaAlignment);
   out.logits_bytes = round_up(rows * vocab * 4, kArenaAlignment);
   out.state_bytes = round_up(rows * row_bytes, kArenaAlignment);
-  out.gemm_bytes = most_gemm_bytes(hidden, weight, threads);
+  out.gemm_bytes = most_gemm_bytes(hidden, weight, unit, threads);
   return out;
 }
 
 }  // namespace
 
-bool serves_cross_entropy(const OpSite& site, const DeviceFacts& facts) {
-  return facts.kind == DeviceKind::cpu && is_vector_dtype(site.inputs[0].dtype) &&
+bool serves_cross_entropy(const OpSite& site, const DeviceFacts& facts, GemmUnit unit) {
+  return has_gemm_unit(unit, site.inputs[0].dtype, facts) && is_vector_dtype(site.inputs[0].dtype) &&
          (site.outputs[0].dtype == DType::f32 || site.outputs[0].dtype == DType::bf16);
 }
 
-int64_t cross_entropy_workspace_bytes(const OpSite& site, const DeviceFacts& facts, int64_t extra_row_bytes) {
+int64_t cross_entropy_workspace_bytes(const OpSite& site, const DeviceFacts& facts, int64_t extra_row_bytes,
+                                      GemmUnit unit) {
   const Layout parts =
-      layout(site.inputs[0], site.inputs[1], kCrossEntropyStateBytes + extra_row_bytes, facts.threads);
+      layout(site.inputs[0], site.inputs[1], kCrossEntropyStateBytes + extra_row_bytes, unit, facts.threads);
   return parts.rows_bytes + parts.gathered_bytes + parts.logits_bytes + parts.state_bytes + parts.gemm_bytes;
 }
 
-CrossEntropy::CrossEntropy(const KernelCall& kernel_call)
+CrossEntropy::CrossEntropy(const KernelCall& kernel_call, GemmUnit gemm_unit)
     : call(kernel_call),
+      unit(gemm_unit),
       tokens(call.inputs[0].type.shape[0]),
       hidden_size(call.inputs[0].type.shape[1]),
       vocab(call.inputs[1].type.shape[0]),
       logit_scale(static_cast<float>(call.attrs->real("logit_scale"))),
       softcap(static_cast<float>(call.attrs->real("softcap"))) {
-  const Layout parts = layout(call.inputs[0].type, call.inputs[1].type, 0, call.threads->size());
+  const Layout parts = layout(call.inputs[0].type, call.inputs[1].type, 0, unit, call.threads->size());
   std::byte* at = call.workspace.data();
   rows = {reinterpret_cast<int32_t*>(at), static_cast<size_t>(tokens)};
   gathered = at += parts.rows_bytes;
@@ -218,6 +222,7 @@ GemmMatrix CrossEntropy::weight_rows(int64_t vocab_begin) const {
 
 void CrossEntropy::compute_logits(int64_t row_count, int64_t vocab_begin, int64_t vocab_end) {
   Gemm g;
+  g.unit = unit;
   g.m = row_count;
   g.n = vocab_end - vocab_begin;
   g.k = hidden_size;

@@ -10,14 +10,15 @@
 
 namespace tenon {
 
-inline constexpr int64_t kChunkRows = 512;
+inline constexpr int64_t kChunkRows = 1024;
 inline constexpr int64_t kChunkVocab = 1024;
 
 // One call, its inputs as the op lists them, and its workspace cut into parts.
 struct CrossEntropy {
-  explicit CrossEntropy(const KernelCall& call);
+  explicit CrossEntropy(const KernelCall& call, GemmUnit unit = GemmUnit::f32);
 
   const KernelCall& call;
+  GemmUnit unit;  // of its products
   int64_t tokens, hidden_size, vocab;
   int64_t trained = 0;  // tokens whose label is not negative
   float logit_scale, softcap;
@@ -39,11 +40,12 @@ struct CrossEntropy {
 // Bytes of each row's state at most.
 inline constexpr int64_t kCrossEntropyStateBytes = 32;
 
-bool serves_cross_entropy(const OpSite& site, const DeviceFacts& facts);
+bool serves_cross_entropy(const OpSite& site, const DeviceFacts& facts, GemmUnit unit = GemmUnit::f32);
 
 // `extra_rows_bytes`: state of a chunk row beyond kCrossEntropyStateBytes; `backward`: the workspace also
 // fits the second product of a gradient (which reads the weight, or the gathered rows, untransposed).
-int64_t cross_entropy_workspace_bytes(const OpSite& site, const DeviceFacts& facts, int64_t extra_row_bytes);
+int64_t cross_entropy_workspace_bytes(const OpSite& site, const DeviceFacts& facts, int64_t extra_row_bytes,
+                                      GemmUnit unit = GemmUnit::f32);
 
 // The log of the softmax's sum, built chunk by chunk.
 struct RunningSoftmax {

@@ -1,5 +1,6 @@
 #include "backend/cpu/gemm.h"
 
+#include "backend/cpu/gemm_bf16.h"
 #include "backend/cpu/gemm_blocking.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -30,34 +31,6 @@ ThreadSpace thread_space(const GemmBlocking& blocking, std::span<std::byte> work
   std::byte* begin = workspace.data() + blocking.shared_bytes + blocking.thread_bytes() * thread;
   return {reinterpret_cast<float*>(begin), reinterpret_cast<float*>(begin + blocking.packed_a_bytes),
           reinterpret_cast<float*>(begin + blocking.packed_a_bytes + blocking.packed_b_bytes)};
-}
-
-// Element (row, column) of an operand that is not transposed; nothing stays nothing.
-GemmMatrix shifted(GemmMatrix matrix, int64_t row, int64_t column) {
-  if (matrix.data != nullptr) {
-    matrix.data += (row * matrix.stride + column) * *dtype_bytes(matrix.dtype, 1);
-  }
-  return matrix;
-}
-
-// The store of one block of k for the output block at (row, column): sums of blocks before the last lie in
-// the output where it is f32, else in `partial`. The tail is the block that begins at k.
-TileStore block_store(const Gemm& g, int64_t row, int64_t column, Range depth, float* partial,
-                      int64_t partial_stride) {
-  TileStore to;
-  const bool tail = g.tail.k > 0 && depth.begin == g.k;
-  to.alpha = tail ? g.tail.alpha : g.alpha;
-  const bool first = depth.begin == 0, last = depth.end == g.k + g.tail.k;
-  std::byte* out = g.out + (row * g.out_stride + column) * *dtype_bytes(g.out_dtype, 1);
-  const bool in_output = g.out_dtype == DType::f32;
-  const GemmMatrix sums = in_output
-                              ? GemmMatrix{out, DType::f32, g.out_stride}
-                              : GemmMatrix{reinterpret_cast<std::byte*>(partial), DType::f32, partial_stride};
-  to.before = first ? shifted(g.addend, row, column) : sums;
-  to.out = last ? out : const_cast<std::byte*>(sums.data);
-  to.dtype = last ? g.out_dtype : DType::f32;
-  to.stride = last ? g.out_stride : sums.stride;
-  return to;
 }
 
 // The panels of a block of b, from its first k and column on: packed, or where they lie.
@@ -206,7 +179,7 @@ void add_parts(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte>
         const float* sums = thread_space(blocking, workspace, part).partial + row * g.n + column;
         for (int64_t j = 0; j < width; ++j) tile[j] += sums[j];
       }
-      store_tile(tile, row, column, 1, width, to);
+      store_tile(tile, kPanel, row, column, 1, width, to);
     }
   }
 }
@@ -235,7 +208,7 @@ void store_addend(const Gemm& g) {
   const TileStore to = block_store(g, 0, 0, {0, 0}, nullptr, 0);
   for (int64_t row = 0; row < g.m; ++row) {
     for (int64_t column = 0; column < g.n; column += kPanel) {
-      store_tile(tile, row, column, 1, std::min(kPanel, g.n - column), to);
+      store_tile(tile, kPanel, row, column, 1, std::min(kPanel, g.n - column), to);
     }
   }
 }
@@ -265,9 +238,11 @@ HWY_EXPORT(multiply);
 
 void gemm(const Gemm& g, std::span<std::byte> workspace, ThreadPool& threads) {
   if (g.m == 0 || g.n == 0) return;
-  const GemmSizes sizes{g.m, g.n, g.k, g.b.dtype, g.b.transposed, g.out_dtype, g.tail.k};
-  CHECK(static_cast<int64_t>(workspace.size()) >= gemm_workspace_bytes(sizes, threads.size()));
-  HWY_DYNAMIC_DISPATCH(multiply)(g, gemm_blocking(sizes, threads.size()), workspace, threads);
+  const GemmSizes sizes{g.m, g.n, g.k, g.b.dtype, g.b.transposed, g.out_dtype, g.tail.k, g.unit};
+  const GemmBlocking blocking = gemm_blocking(sizes, threads.size());
+  CHECK(static_cast<int64_t>(workspace.size()) >= blocking.bytes(threads.size()));
+  if (g.unit != GemmUnit::f32) return gemm_bf16(g, blocking, workspace, threads);
+  HWY_DYNAMIC_DISPATCH(multiply)(g, blocking, workspace, threads);
 }
 
 }  // namespace tenon

@@ -32,8 +32,17 @@ struct GemmTail {
 };
 inline constexpr int64_t kMostTailDepth = 256;
 
-// out[m, n] = alpha * a[m, k] · b[k, n] (+ tail) (+ addend), rounded once to out_dtype (f32 or bf16).
+// What multiplies. Sums are f32 everywhere.
+enum class GemmUnit : uint8_t {
+  f32,         // vectors of f32, to which operands are widened
+  bf16_pairs,  // both operands are rounded to bf16 (avx512_bf16)
+  bf16_tiles,  // the same, in tile registers (amx_bf16)
+};
+
+// out[m, n] = alpha * a[m, k] · b[k, n] (+ tail) (+ addend), rounded once to out_dtype (f32 or bf16). With a
+// bf16 unit k is positive, and alpha is 1 where there is a tail.
 struct Gemm {
+  GemmUnit unit = GemmUnit::f32;
   int64_t m = 0, n = 0, k = 0;
   GemmMatrix a;          // any dtype without blocks
   GemmMatrix b;          // any dtype
@@ -53,6 +62,7 @@ struct GemmSizes {
   bool b_transposed = false;
   DType out_dtype = DType::f32;
   int64_t tail_k = 0;
+  GemmUnit unit = GemmUnit::f32;
 };
 
 int64_t gemm_workspace_bytes(const GemmSizes& sizes, int threads);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/gemm_bf16_tile.h"
 #include "base/checked_math.h"
 #include "device/kernel.h"
 
@@ -12,6 +13,7 @@ namespace tenon {
 namespace {
 
 constexpr int64_t kMostDepth = 640;
+constexpr int64_t kMostBf16Depth = 768;
 constexpr int64_t kRowsOfBlock = 96;       // a multiple of every target's sliver
 constexpr int64_t kSharedBytes = 4 << 20;  // packed b, aimed at
 constexpr int64_t kFewRows = 48;           // up to here packing b is a large part of the work
@@ -67,13 +69,33 @@ void split_depth(const GemmSizes& sizes, int threads, GemmBlocking& out) {
   out.partial_bytes = float_bytes(sizes.m * sizes.n);
 }
 
+// A panel of b (kc x 32 of 2 bytes) fits the first cache of 48 KiB that these machines have; a block of a
+// stays in the second, of at least 1 MiB.
+void split_bf16(const GemmSizes& sizes, int threads, int64_t column_granularity, GemmBlocking& out) {
+  static_assert(kRowsOfBlock % kBf16DotRows == 0 && kRowsOfBlock % kBf16TileRows == 0);
+  const int64_t depth = round_up(sizes.k, kBf16DepthUnit), tail = round_up(sizes.tail_k, kBf16DepthUnit);
+  out.split = GemmSplit::rows;
+  out.kc = even_block(sizes.k, kMostBf16Depth, kBf16DepthUnit);
+  out.mc = kRowsOfBlock;
+  const int64_t wanted = kSharedBytes / (2 * depth);
+  const int64_t most = std::max<int64_t>(256, wanted / column_granularity * column_granularity);
+  out.nc = even_block(sizes.n, most, column_granularity);
+  out.row_parts = static_cast<int>(std::clamp<int64_t>(sizes.m / (2 * kBf16TileRows), 1, threads));
+  out.column_parts = threads / out.row_parts;
+  out.shared_bytes = float_bytes((depth + tail) / 2 * round_up(out.nc, kBf16PanelColumns));
+  out.packed_a_bytes = float_bytes(out.mc * (out.kc + tail) / 2);
+  if (sizes.out_dtype != DType::f32 && sizes.k > out.kc) out.partial_bytes = float_bytes(out.mc * out.nc);
+}
+
 }  // namespace
 
 GemmBlocking gemm_blocking(const GemmSizes& sizes, int threads) {
   const bool whole_blocks = is_block_quantised(sizes.b_dtype) && !sizes.b_transposed;
   const int64_t column_granularity = whole_blocks ? 256 : kMostPanelColumns;
   GemmBlocking out;
-  if (sizes.tail_k > 0) {
+  if (sizes.unit != GemmUnit::f32) {
+    split_bf16(sizes, threads, column_granularity, out);
+  } else if (sizes.tail_k > 0) {
     split_rows(sizes, threads, column_granularity, out);
   } else if (threads > 1 && !whole_blocks && sizes.m * sizes.n <= kSmallOutput && sizes.k >= kLongDepth) {
     split_depth(sizes, threads, out);
@@ -86,8 +108,7 @@ GemmBlocking gemm_blocking(const GemmSizes& sizes, int threads) {
 }
 
 int64_t gemm_workspace_bytes(const GemmSizes& sizes, int threads) {
-  const GemmBlocking blocking = gemm_blocking(sizes, threads);
-  return blocking.shared_bytes + blocking.thread_bytes() * threads;
+  return gemm_blocking(sizes, threads).bytes(threads);
 }
 
 }  // namespace tenon

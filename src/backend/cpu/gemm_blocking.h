@@ -31,6 +31,7 @@ struct GemmBlocking {
   int64_t partial_bytes = 0;   // f32 sums of each thread that cannot lie in the output
 
   int64_t thread_bytes() const { return packed_a_bytes + packed_b_bytes + partial_bytes; }
+  int64_t bytes(int threads) const { return shared_bytes + thread_bytes() * threads; }
 };
 
 GemmBlocking gemm_blocking(const GemmSizes& sizes, int threads);

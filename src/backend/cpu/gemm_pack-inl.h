@@ -75,7 +75,7 @@ HWY_INLINE void transpose_rows(const float* const* rows, int64_t row_count, int6
   }
 #endif
   for (int64_t p = done; p < count; ++p) {
-    for (int64_t i = 0; i < row_count; ++i) out[p * stride + i] = rows[i][p];
+    for (int64_t i = 0; i < row_count; ++i) std::memcpy(out + p * stride + i, rows[i] + p, sizeof(float));
   }
   if (row_count == padded_rows) return;
   for (int64_t p = 0; p < count; ++p) {

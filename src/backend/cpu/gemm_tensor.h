@@ -23,4 +23,18 @@ inline void set_gemm_out(Gemm& gemm, const TensorView& out) {
   gemm.out_stride = gemm.n;
 }
 
+// Whether a machine has a unit, and `operand`, the dtype that a product is computed in, is what it
+// multiplies.
+inline bool has_gemm_unit(GemmUnit unit, DType operand, const DeviceFacts& facts) {
+  if (facts.kind != DeviceKind::cpu) return false;
+  if (unit == GemmUnit::f32) return true;
+  const char* feature = unit == GemmUnit::bf16_pairs ? "avx512_bf16" : "amx_bf16";
+  return operand == DType::bf16 && facts.has("avx512") && facts.has(feature);
+}
+
+// The relative cost of kernels that differ in the unit.
+inline constexpr double gemm_unit_cost(GemmUnit unit) {
+  return unit == GemmUnit::f32 ? 2.0 : unit == GemmUnit::bf16_pairs ? 1.5 : 1.25;
+}
+
 }  // namespace tenon

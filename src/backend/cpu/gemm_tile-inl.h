@@ -77,46 +77,76 @@ HWY_INLINE void prefetch_tile(int64_t row, int64_t column, int64_t rows, const T
 }
 
 template <typename Before, typename Out>
-HWY_INLINE void store_tile(const float* HWY_RESTRICT tile, int64_t rows, int64_t columns, VF alpha,
-                           const Before* before, int64_t before_stride, Out* out, int64_t out_stride) {
+HWY_INLINE void store_tile(const float* HWY_RESTRICT tile, int64_t tile_stride, int64_t rows, int64_t columns,
+                           VF alpha, const Before* before, int64_t before_stride, Out* out,
+                           int64_t out_stride) {
   constexpr int64_t kStep = static_cast<int64_t>(kLanes);
   for (int64_t i = 0; i < rows; ++i) {
     int64_t j = 0;
     for (; j + kStep <= columns; j += kStep) {
-      const VF sum = load(tile + i * kPanel + j);
+      const VF sum = load(tile + i * tile_stride + j);
       const VF old = before ? load(before + i * before_stride + j) : hn::Zero(DF());
       store(hn::MulAdd(sum, alpha, old), out + i * out_stride + j);
     }
     if (j == columns) continue;
     const size_t rest = static_cast<size_t>(columns - j);
-    const VF sum = load(tile + i * kPanel + j);
+    const VF sum = load(tile + i * tile_stride + j);
     const VF old = before ? load_part(before + i * before_stride + j, rest) : hn::Zero(DF());
     store_part(hn::MulAdd(sum, alpha, old), out + i * out_stride + j, rest);
   }
 }
 
 template <typename Out>
-HWY_INLINE void store_tile_as(const float* tile, int64_t row, int64_t column, int64_t rows, int64_t columns,
-                              const TileStore& to) {
+HWY_INLINE void store_tile_as(const float* tile, int64_t tile_stride, int64_t row, int64_t column,
+                              int64_t rows, int64_t columns, const TileStore& to) {
   const VF alpha = hn::Set(DF(), to.alpha);
   Out* out = reinterpret_cast<Out*>(to.out) + row * to.stride + column;
   const int64_t offset = row * to.before.stride + column;
   if (to.before.data != nullptr && to.before.dtype == DType::bf16) {
     const bf16* before = reinterpret_cast<const bf16*>(to.before.data) + offset;
-    store_tile(tile, rows, columns, alpha, before, to.before.stride, out, to.stride);
+    store_tile(tile, tile_stride, rows, columns, alpha, before, to.before.stride, out, to.stride);
   } else {
     const float* before = to.before.data ? reinterpret_cast<const float*>(to.before.data) + offset : nullptr;
-    store_tile(tile, rows, columns, alpha, before, to.before.stride, out, to.stride);
+    store_tile(tile, tile_stride, rows, columns, alpha, before, to.before.stride, out, to.stride);
   }
 }
 
-HWY_INLINE void store_tile(const float* tile, int64_t row, int64_t column, int64_t rows, int64_t columns,
-                           const TileStore& to) {
+// Stores rows x columns of a tile whose rows lie `tile_stride` apart at (row, column) of the output block.
+HWY_INLINE void store_tile(const float* tile, int64_t tile_stride, int64_t row, int64_t column, int64_t rows,
+                           int64_t columns, const TileStore& to) {
   if (to.dtype == DType::bf16) {
-    store_tile_as<bf16>(tile, row, column, rows, columns, to);
+    store_tile_as<bf16>(tile, tile_stride, row, column, rows, columns, to);
   } else {
-    store_tile_as<float>(tile, row, column, rows, columns, to);
+    store_tile_as<float>(tile, tile_stride, row, column, rows, columns, to);
   }
+}
+
+// Element (row, column) of an operand that is not transposed; nothing stays nothing.
+HWY_INLINE GemmMatrix shifted(GemmMatrix matrix, int64_t row, int64_t column) {
+  if (matrix.data != nullptr) {
+    matrix.data += (row * matrix.stride + column) * *dtype_bytes(matrix.dtype, 1);
+  }
+  return matrix;
+}
+
+// The store of one block of k for the output block at (row, column): sums of blocks before the last lie in
+// the output where it is f32, else in `partial`. The tail is the block that begins at k.
+HWY_INLINE TileStore block_store(const Gemm& g, int64_t row, int64_t column, Range depth, float* partial,
+                                 int64_t partial_stride) {
+  TileStore to;
+  const bool tail = g.tail.k > 0 && depth.begin == g.k;
+  to.alpha = tail ? g.tail.alpha : g.alpha;
+  const bool first = depth.begin == 0, last = depth.end == g.k + g.tail.k;
+  std::byte* out = g.out + (row * g.out_stride + column) * *dtype_bytes(g.out_dtype, 1);
+  const bool in_output = g.out_dtype == DType::f32;
+  const GemmMatrix sums = in_output
+                              ? GemmMatrix{out, DType::f32, g.out_stride}
+                              : GemmMatrix{reinterpret_cast<std::byte*>(partial), DType::f32, partial_stride};
+  to.before = first ? shifted(g.addend, row, column) : sums;
+  to.out = last ? out : const_cast<std::byte*>(sums.data);
+  to.dtype = last ? g.out_dtype : DType::f32;
+  to.stride = last ? g.out_stride : sums.stride;
+  return to;
 }
 
 // Multiplies one tile and stores rows x columns of it at (row, column) of the output block. Whole tiles of
@@ -146,7 +176,7 @@ HWY_INLINE void multiply_and_store(int64_t depth, Sliver a, Panel b, int64_t row
       store(left, tile + i * kPanel);
       store(right, tile + i * kPanel + kLanes);
     });
-    store_tile(tile, row, column, rows, columns, to);
+    store_tile(tile, kPanel, row, column, rows, columns, to);
   }
 }
 

@@ -29,6 +29,9 @@ struct Prepared {
 enum class SecondOperand { rounded, rounded_everywhere, as_is };
 Prepared prepare(const OpCase& op_case, uint64_t seed, SecondOperand second = SecondOperand::rounded);
 
+// Whether a kernel is one that rounds both operands of its products to bf16.
+bool multiplies_bf16(const KernelDef& kernel);
+
 OpSite site_of(const Prepared& prepared);
 
 // One run with every buffer fresh; `shared` lists outputs that lie in an input's place. Fails the test where

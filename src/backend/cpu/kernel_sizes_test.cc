@@ -2,6 +2,7 @@
 // what must not depend on them.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string_view>
 
 #include "backend/cpu/cpu_facts.h"
@@ -43,12 +44,17 @@ OpCase make_case(std::string_view op, Attrs attrs, std::vector<CaseInput> inputs
 
 void check_everywhere(const OpCase& op_case) {
   SCOPED_TRACE(op_case.name);
-  const Prepared prepared = prepare(op_case, 17);
+  const Prepared rounded = prepare(op_case, 17);
+  std::optional<Prepared> rounded_everywhere;
   ThreadPool one(1), two(2), three(3);
   for (const KernelDef& kernel : cpu_kernels()) {
     if (kernel.op != op_case.op->name || kernel.name.ends_with("_reference")) continue;
-    if (!kernel.serves(site_of(prepared), cpu_facts(1))) continue;
+    if (!kernel.serves(site_of(rounded), cpu_facts(1))) continue;
     SCOPED_TRACE(kernel.name);
+    if (multiplies_bf16(kernel) && !rounded_everywhere) {
+      rounded_everywhere = prepare(op_case, 17, SecondOperand::rounded_everywhere);
+    }
+    const Prepared& prepared = multiplies_bf16(kernel) ? *rounded_everywhere : rounded;
     for (ThreadPool* threads : {&one, &two, &three}) check_kernel(kernel, prepared, *threads);
   }
 }
@@ -81,6 +87,11 @@ TEST(KernelSizes, ProductsOfEverySplit) {
            Product{16, 53, 610, false, true, bf16, bf16, f32},  // tiles of few rows and what is left of them
            Product{1, 53, 30, false, true, f32, f32, f32},
            Product{15, 20, 520, false, true, bf16, f32, bf16},  // widened and rounded, several chunks
+           Product{200, 70, 2100, false, true, bf16, bf16, bf16},  // several blocks of k in a bf16 unit
+           Product{130, 1312, 96, false, false, bf16, q4_1, f32},
+           Product{40, 100, 77, true, true, bf16, f32, bf16},
+           Product{200, 12, 300, true, false, f32, f32, f32},  // few columns
+           Product{130, 16, 70, true, false, bf16, bf16, f32},
        }) {
     const Shape a = p.trans_a ? Shape{p.k, p.m} : Shape{p.m, p.k};
     const Shape b = p.trans_b ? Shape{p.n, p.k} : Shape{p.k, p.n};
@@ -119,7 +130,7 @@ TEST(KernelSizes, ProductOfARowIsTheSameInAnyBatch) {
 }
 
 TEST(KernelSizes, CrossEntropyOfSeveralChunks) {
-  constexpr int64_t kTokens = 1100, kVocab = 1500, kHidden = 20;  // about 550 trained rows
+  constexpr int64_t kTokens = 2100, kVocab = 1500, kHidden = 20;  // about 1050 trained rows
   std::vector<double> labels;
   for (int64_t t = 0; t < kTokens; ++t) {
     labels.push_back(t % 2 == 0 ? static_cast<double>(t * 31 % kVocab) : -100.0);
@@ -145,6 +156,23 @@ TEST(KernelSizes, AttentionOfManyHeadsOnOne) {
   const CaseInput begin = integers(Shape{kTokens}, begins), lse = normal(DType::f32, Shape{kTokens, 20});
   check_everywhere(make_case("attention", attrs, {q, k, k, begin}));
   check_everywhere(make_case("attention_grad", attrs, {q, k, k, begin, q, lse, q}));
+}
+
+// Blocks of several tiles, which sequences and a window cross.
+TEST(KernelSizes, AttentionOfManyTokens) {
+  constexpr int64_t kTokens = 450;
+  std::vector<double> begins(kTokens, 0.0);
+  std::fill(begins.begin() + 130, begins.end(), 130.0);
+  std::fill(begins.begin() + 400, begins.end(), 400.0);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const int64_t window : {0, 70}) {
+      const Attrs attrs{{"scale", 0.3}, {"window", window}, {"softcap", 0.0}};
+      const CaseInput q = normal(dtype, Shape{kTokens, 16, 10}), k = normal(dtype, Shape{kTokens, 8, 10});
+      const CaseInput begin = integers(Shape{kTokens}, begins), lse = normal(DType::f32, Shape{kTokens, 16});
+      check_everywhere(make_case("attention", attrs, {q, k, k, begin}));
+      check_everywhere(make_case("attention_grad", attrs, {q, k, k, begin, q, lse, q}));
+    }
+  }
 }
 
 // Two streams of 50 pages of 16 tokens: several chunks of positions.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "backend/cpu/cpu_facts.h"
 #include "backend/cpu/cpu_target.h"
@@ -25,16 +26,21 @@ TEST_P(CpuKernels, AgreeWithTheReferenceOnEveryCase) {
   for (const OpCase& op_case : op_cases()) {
     if (op_case.op->name == "reshape") continue;  // a view: no kernel runs
     SCOPED_TRACE(op_case.name);
-    const Prepared p = prepare(op_case, 3);
+    const Prepared rounded = prepare(op_case, 3);
+    std::optional<Prepared> rounded_everywhere;
     int served = 0;
     for (const KernelDef& kernel : cpu_kernels()) {
-      if (kernel.op != op_case.op->name || !kernel.serves(site_of(p), cpu_facts(1))) continue;
+      if (kernel.op != op_case.op->name || !kernel.serves(site_of(rounded), cpu_facts(1))) continue;
       ++served;
       SCOPED_TRACE(kernel.name);
       if (kernel.name.ends_with("_reference")) {
         if (best) check_kernel(kernel, prepare(op_case, 3, SecondOperand::as_is), one);
         continue;
       }
+      if (multiplies_bf16(kernel) && !rounded_everywhere) {
+        rounded_everywhere = prepare(op_case, 3, SecondOperand::rounded_everywhere);
+      }
+      const Prepared& p = multiplies_bf16(kernel) ? *rounded_everywhere : rounded;
       check_kernel(kernel, p, one);
       check_kernel(kernel, p, two);
       if (best) check_kernel(kernel, p, three);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backend/cpu/cross_entropy.h"
+#include "backend/cpu/gemm_tensor.h"
 #include "backend/cpu/kernel_support.h"
 
 namespace tenon {
@@ -21,8 +22,9 @@ void finish_rows(const CrossEntropy& ce, const RunningSoftmax* states, int64_t b
   }
 }
 
+template <GemmUnit kUnit>
 void run(const KernelCall& call) {
-  CrossEntropy ce(call);
+  CrossEntropy ce(call, kUnit);
   std::fill_n(output_as<float>(call, 0), ce.tokens, 0.0f);
   std::fill_n(output_as<float>(call, 1), ce.tokens, 0.0f);
   std::fill_n(output_as<int32_t>(call, 2), ce.tokens, -1);
@@ -44,18 +46,32 @@ void run(const KernelCall& call) {
   }
 }
 
+template <GemmUnit kUnit>
+bool serves(const OpSite& site, const DeviceFacts& facts) {
+  return serves_cross_entropy(site, facts, kUnit);
+}
+
+template <GemmUnit kUnit>
+int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
+  return cross_entropy_workspace_bytes(site, facts, 0, kUnit);
+}
+
 }  // namespace
 
-const KernelDef& linear_cross_entropy_chunked_kernel() {
-  static constexpr KernelDef def{.op = "linear_cross_entropy",
-                                 .name = "linear_cross_entropy_chunked",
-                                 .serves = serves_cross_entropy,
-                                 .workspace_bytes =
-                                     [](const OpSite& site, const DeviceFacts& facts) {
-                                       return cross_entropy_workspace_bytes(site, facts, 0);
-                                     },
-                                 .run = run};
-  return def;
-}
+#define TENON_LOSS(kernel_name, gemm_unit)                                                   \
+  const KernelDef& kernel_name##_kernel() {                                                  \
+    static constexpr KernelDef def{                                                          \
+        .op = "linear_cross_entropy",                                                        \
+        .name = #kernel_name,                                                                \
+        .serves = serves<gemm_unit>,                                                         \
+        .workspace_bytes = workspace_bytes<gemm_unit>,                                       \
+        .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(gemm_unit); }, \
+        .run = run<gemm_unit>};                                                              \
+    return def;                                                                              \
+  }
+TENON_LOSS(linear_cross_entropy_chunked, GemmUnit::f32)
+TENON_LOSS(linear_cross_entropy_bf16_pairs, GemmUnit::bf16_pairs)
+TENON_LOSS(linear_cross_entropy_bf16_tiles, GemmUnit::bf16_tiles)
+#undef TENON_LOSS
 
 }  // namespace tenon

@@ -47,14 +47,16 @@ void run(const KernelCall& call) {
 }  // namespace
 
 const KernelDef& linear_cross_entropy_grad_weight_chunked_kernel() {
-  static constexpr KernelDef def{.op = "linear_cross_entropy_grad_weight",
-                                 .name = "linear_cross_entropy_grad_weight_chunked",
-                                 .serves = serves_cross_entropy,
-                                 .workspace_bytes =
-                                     [](const OpSite& site, const DeviceFacts& facts) {
-                                       return cross_entropy_workspace_bytes(site, facts, 0);
-                                     },
-                                 .run = run};
+  static constexpr KernelDef def{
+      .op = "linear_cross_entropy_grad_weight",
+      .name = "linear_cross_entropy_grad_weight_chunked",
+      .serves = [](const OpSite& site,
+                   const DeviceFacts& facts) { return serves_cross_entropy(site, facts); },
+      .workspace_bytes =
+          [](const OpSite& site, const DeviceFacts& facts) {
+            return cross_entropy_workspace_bytes(site, facts, 0);
+          },
+      .run = run};
   return def;
 }
 

@@ -1,19 +1,26 @@
 // Loss and d hidden together: the logits of a chunk of rows are kept for the whole vocabulary, tile by tile,
 // until the softmax's sum is known, then turned into their gradient in place and multiplied by the weight.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/cross_entropy.h"
+#include "backend/cpu/gemm_tensor.h"
 #include "backend/cpu/kernel_support.h"
 
 namespace tenon {
 namespace {
 
-constexpr int64_t kKeptRows = 256;  // whose logits are kept at a time
+// Rows whose logits are kept at a time: each tile of the weight is packed once for all of them.
+int64_t kept_rows(int64_t tokens, int64_t vocab) {
+  constexpr int64_t kKeptBytes = 192 << 20, kFewestRows = 256;
+  const int64_t most = std::clamp(kKeptBytes / (4 * std::max<int64_t>(vocab, 1)), kFewestRows, kChunkRows);
+  return std::min(tokens, most);
+}
 
 int64_t kept_bytes(const Type& hidden, const Type& weight) {
-  return std::min(hidden.shape[0], kKeptRows) * weight.shape[0] * 4;
+  return kept_rows(hidden.shape[0], weight.shape[0]) * weight.shape[0] * 4;
 }
 
 // One chunk of trained rows.
@@ -70,6 +77,7 @@ class Chunk {
       }
     });
     Gemm g;
+    g.unit = ce_.unit;
     g.m = rows_;
     g.n = ce_.hidden_size;
     g.k = count;
@@ -95,38 +103,50 @@ class Chunk {
   float* sums_;  // [rows, hidden]
 };
 
+template <GemmUnit kUnit>
 void run(const KernelCall& call) {
-  CrossEntropy ce(call);
+  CrossEntropy ce(call, kUnit);
   const TensorView& out = call.outputs[0];
   std::memset(out.data, 0, static_cast<size_t>(out.type.bytes()));
   std::fill_n(output_as<float>(call, 1), ce.tokens, 0.0f);
   std::fill_n(output_as<int32_t>(call, 2), ce.tokens, -1);
   const int64_t kept = kept_bytes(call.inputs[0].type, call.inputs[1].type);
   float* logits = reinterpret_cast<float*>(call.workspace.data() + call.workspace.size() - kept);
-  for (int64_t begin = 0; begin < ce.trained; begin += kKeptRows) {
-    Chunk(ce, logits, begin, std::min(kKeptRows, ce.trained - begin)).run();
+  const int64_t most = kept_rows(ce.tokens, ce.vocab);
+  for (int64_t begin = 0; begin < ce.trained; begin += most) {
+    Chunk(ce, logits, begin, std::min(most, ce.trained - begin)).run();
   }
 }
 
 // Capped logits lose what their gradient needs: serves those without a cap.
+template <GemmUnit kUnit>
 bool serves(const OpSite& site, const DeviceFacts& facts) {
-  return serves_cross_entropy(site, facts) && site.attrs.real("softcap") == 0;
+  return serves_cross_entropy(site, facts, kUnit) && site.attrs.real("softcap") == 0;
 }
 
+template <GemmUnit kUnit>
 int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
   const int64_t row_bytes = site.inputs[0].shape[1] * 4;
-  return cross_entropy_workspace_bytes(site, facts, row_bytes) + kept_bytes(site.inputs[0], site.inputs[1]);
+  return cross_entropy_workspace_bytes(site, facts, row_bytes, kUnit) +
+         kept_bytes(site.inputs[0], site.inputs[1]);
 }
 
 }  // namespace
 
-const KernelDef& linear_cross_entropy_with_grad_chunked_kernel() {
-  static constexpr KernelDef def{.op = "linear_cross_entropy_with_grad",
-                                 .name = "linear_cross_entropy_with_grad_chunked",
-                                 .serves = serves,
-                                 .workspace_bytes = workspace_bytes,
-                                 .run = run};
-  return def;
-}
+#define TENON_LOSS(kernel_name, gemm_unit)                                                   \
+  const KernelDef& kernel_name##_kernel() {                                                  \
+    static constexpr KernelDef def{                                                          \
+        .op = "linear_cross_entropy_with_grad",                                              \
+        .name = #kernel_name,                                                                \
+        .serves = serves<gemm_unit>,                                                         \
+        .workspace_bytes = workspace_bytes<gemm_unit>,                                       \
+        .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(gemm_unit); }, \
+        .run = run<gemm_unit>};                                                              \
+    return def;                                                                              \
+  }
+TENON_LOSS(linear_cross_entropy_with_grad_chunked, GemmUnit::f32)
+TENON_LOSS(linear_cross_entropy_with_grad_bf16_pairs, GemmUnit::bf16_pairs)
+TENON_LOSS(linear_cross_entropy_with_grad_bf16_tiles, GemmUnit::bf16_tiles)
+#undef TENON_LOSS
 
 }  // namespace tenon

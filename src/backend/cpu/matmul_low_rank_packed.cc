@@ -5,8 +5,9 @@
 namespace tenon {
 namespace {
 
+template <GemmUnit kUnit>
 bool serves(const OpSite& site, const DeviceFacts& facts) {
-  if (facts.kind != DeviceKind::cpu) return false;
+  if (!has_gemm_unit(kUnit, site.inputs[0].dtype, facts)) return false;
   const std::span<const Type> in = site.inputs;
   if (!is_vector_dtype(in[0].dtype) || !is_vector_dtype(in[2].dtype)) return false;
   if (!is_vector_dtype(site.outputs[0].dtype) || (in.size() == 5 && !is_vector_dtype(in[4].dtype)))
@@ -15,6 +16,7 @@ bool serves(const OpSite& site, const DeviceFacts& facts) {
   return k > 0 && rank > 0 && rank <= kMostTailDepth;
 }
 
+template <GemmUnit kUnit>
 int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
   const Type& out = site.outputs[0];
   return gemm_workspace_bytes({.m = out.shape[0],
@@ -23,15 +25,18 @@ int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
                                .b_dtype = site.inputs[1].dtype,
                                .b_transposed = site.attrs.flag("trans_b"),
                                .out_dtype = out.dtype,
-                               .tail_k = site.inputs[2].shape[1]},
+                               .tail_k = site.inputs[2].shape[1],
+                               .unit = kUnit},
                               facts.threads);
 }
 
+template <GemmUnit kUnit>
 void run(const KernelCall& call) {
   const TensorView &a = call.inputs[0], &b = call.inputs[1], &low = call.inputs[2], &up = call.inputs[3];
   const TensorView& out = call.outputs[0];
   const bool trans_b = call.attrs->flag("trans_b");
   Gemm g;
+  g.unit = kUnit;
   set_gemm_out(g, out);
   g.k = a.type.shape[1];
   g.a = gemm_matrix(a);
@@ -48,13 +53,20 @@ void run(const KernelCall& call) {
 
 }  // namespace
 
-const KernelDef& matmul_low_rank_packed_kernel() {
-  static constexpr KernelDef def{.op = "matmul_low_rank",
-                                 .name = "matmul_low_rank_packed",
-                                 .serves = serves,
-                                 .workspace_bytes = workspace_bytes,
-                                 .run = run};
-  return def;
-}
+#define TENON_MATMUL_LOW_RANK(kernel_name, gemm_unit)                                        \
+  const KernelDef& kernel_name##_kernel() {                                                  \
+    static constexpr KernelDef def{                                                          \
+        .op = "matmul_low_rank",                                                             \
+        .name = #kernel_name,                                                                \
+        .serves = serves<gemm_unit>,                                                         \
+        .workspace_bytes = workspace_bytes<gemm_unit>,                                       \
+        .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(gemm_unit); }, \
+        .run = run<gemm_unit>};                                                              \
+    return def;                                                                              \
+  }
+TENON_MATMUL_LOW_RANK(matmul_low_rank_packed, GemmUnit::f32)
+TENON_MATMUL_LOW_RANK(matmul_low_rank_packed_bf16_pairs, GemmUnit::bf16_pairs)
+TENON_MATMUL_LOW_RANK(matmul_low_rank_packed_bf16_tiles, GemmUnit::bf16_tiles)
+#undef TENON_MATMUL_LOW_RANK
 
 }  // namespace tenon

@@ -1,20 +1,32 @@
-// matmul for every size and every dtype of b, through the packed product (gemm.h).
+// matmul for every size and every dtype of b, through the packed product (gemm.h), and the same on units that
+// multiply bf16.
 #include "backend/cpu/gemm_tensor.h"
 #include "backend/cpu/kernel_support.h"
 
 namespace tenon {
 namespace {
 
-bool serves(const OpSite& site, const DeviceFacts& facts) {
-  if (facts.kind != DeviceKind::cpu) return false;
-  if (!is_vector_dtype(site.inputs[0].dtype) || !is_vector_dtype(site.outputs[0].dtype)) return false;
-  return site.inputs.size() < 3 || is_vector_dtype(site.inputs[2].dtype);
-}
+constexpr int64_t kFewestRowsOfBf16 = 9;
 
 int64_t depth(const Attrs& attrs, const Shape& a) {
   return a[attrs.flag("trans_a") ? 0 : 1];
 }
 
+// Few rows leave most of a tile's time to packing b.
+bool fills_bf16_unit(const OpSite& site) {
+  const Shape &a = site.inputs[0].shape, &out = site.outputs[0].shape;
+  return out[0] >= kFewestRowsOfBf16 && depth(site.attrs, a) > 0;
+}
+
+template <GemmUnit kUnit>
+bool serves(const OpSite& site, const DeviceFacts& facts) {
+  if (!has_gemm_unit(kUnit, site.inputs[0].dtype, facts)) return false;
+  if (kUnit != GemmUnit::f32 && !fills_bf16_unit(site)) return false;
+  if (!is_vector_dtype(site.inputs[0].dtype) || !is_vector_dtype(site.outputs[0].dtype)) return false;
+  return site.inputs.size() < 3 || is_vector_dtype(site.inputs[2].dtype);
+}
+
+template <GemmUnit kUnit>
 int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
   const Type& out = site.outputs[0];
   return gemm_workspace_bytes({.m = out.shape[0],
@@ -22,13 +34,16 @@ int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
                                .k = depth(site.attrs, site.inputs[0].shape),
                                .b_dtype = site.inputs[1].dtype,
                                .b_transposed = site.attrs.flag("trans_b"),
-                               .out_dtype = out.dtype},
+                               .out_dtype = out.dtype,
+                               .unit = kUnit},
                               facts.threads);
 }
 
+template <GemmUnit kUnit>
 void run(const KernelCall& call) {
   const TensorView &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
   Gemm g;
+  g.unit = kUnit;
   set_gemm_out(g, out);
   g.k = depth(*call.attrs, a.type.shape);
   g.a = gemm_matrix(a, call.attrs->flag("trans_a"));
@@ -41,14 +56,20 @@ void run(const KernelCall& call) {
 
 }  // namespace
 
-const KernelDef& matmul_packed_kernel() {
-  static constexpr KernelDef def{.op = "matmul",
-                                 .name = "matmul_packed",
-                                 .serves = serves,
-                                 .workspace_bytes = workspace_bytes,
-                                 .cost = [](const OpSite&, const DeviceFacts&) { return 2.0; },
-                                 .run = run};
-  return def;
-}
+#define TENON_MATMUL(kernel_name, gemm_unit)                                                 \
+  const KernelDef& kernel_name##_kernel() {                                                  \
+    static constexpr KernelDef def{                                                          \
+        .op = "matmul",                                                                      \
+        .name = #kernel_name,                                                                \
+        .serves = serves<gemm_unit>,                                                         \
+        .workspace_bytes = workspace_bytes<gemm_unit>,                                       \
+        .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(gemm_unit); }, \
+        .run = run<gemm_unit>};                                                              \
+    return def;                                                                              \
+  }
+TENON_MATMUL(matmul_packed, GemmUnit::f32)
+TENON_MATMUL(matmul_packed_bf16_pairs, GemmUnit::bf16_pairs)
+TENON_MATMUL(matmul_packed_bf16_tiles, GemmUnit::bf16_tiles)
+#undef TENON_MATMUL
 
 }  // namespace tenon

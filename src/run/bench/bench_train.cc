@@ -76,7 +76,7 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
   TrainPrograms programs = train_programs(model.spec, adapter.modules, train);
   TrainBench out;
   out.tokens = train.tokens;
-  out.flops = program_flops(programs.train_step) + program_flops(programs.optimiser_step);
+  out.flops = program_flops(programs.train_step, settings.seq) + program_flops(programs.optimiser_step);
   std::vector<Program> planned;
   planned.push_back(std::move(programs.train_step));
   planned.push_back(std::move(programs.optimiser_step));
@@ -102,7 +102,8 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
   out.memory = device.memory_use();
   out.grown_bytes = out.memory.used_bytes - used_before;
   if (settings.times_kernels) {
-    ASSIGN_OR_RETURN(out.kernels, time_kernels(session->executor(), *session->plan().find(kTrainStep), 2));
+    ASSIGN_OR_RETURN(out.kernels,
+                     time_kernels(session->executor(), *session->plan().find(kTrainStep), 2, settings.seq));
   }
   return out;
 }

@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "ir/builder.h"
+#include "ops/attention.h"
+#include "ops/attention_grad.h"
+#include "ops/attention_rules.h"
 
 namespace tenon {
 namespace {
@@ -22,20 +25,28 @@ struct StepWork {
   Cost cost;
 };
 
-StepWork work_of(const Program& program, const Op& op) {
+StepWork work_of(const Program& program, const Op& op, int64_t sequence_tokens) {
   StepWork work{site_types(program, op), {}};
   work.cost = op.def->cost({*op.def, op.attrs, work.types.inputs, work.types.outputs});
+  if (sequence_tokens > 0 && (op.def == &attention_op() || op.def == &attention_grad_op())) {
+    const int64_t tokens = work.types.inputs[0].shape[0], window = op.attrs.integer("window");
+    const double pairs = static_cast<double>(attention_pairs(sequence_tokens, window)) *
+                         static_cast<double>(tokens) / static_cast<double>(sequence_tokens);
+    work.cost.flops = static_cast<int64_t>(static_cast<double>(work.cost.flops) * pairs /
+                                           static_cast<double>(attention_pairs(tokens, window)));
+  }
   return work;
 }
 
 // Steps put together; `seconds` has one time for each step.
-std::vector<KernelTime> gathered(const ProgramPlan& program, const std::vector<double>& seconds) {
+std::vector<KernelTime> gathered(const ProgramPlan& program, const std::vector<double>& seconds,
+                                 int64_t sequence_tokens) {
   std::map<std::pair<std::string_view, std::string>, KernelTime> times;
   for (size_t i = 0; i < program.steps.size(); ++i) {
     const PlanStep& step = program.steps[i];
     if (step.kernel == nullptr) continue;
     const Op& op = program.program.op(step.op);
-    const StepWork work = work_of(program.program, op);
+    const StepWork work = work_of(program.program, op, sequence_tokens);
     std::string types = fmt::format("{} -> {}", type_list(work.types.inputs), type_list(work.types.outputs));
     KernelTime& time = times[{step.kernel->name, types}];
     time.op = op.def->name;
@@ -55,17 +66,18 @@ std::vector<KernelTime> gathered(const ProgramPlan& program, const std::vector<d
 }  // namespace
 
 std::vector<KernelTime> describe_kernels(const ProgramPlan& program) {
-  return gathered(program, std::vector<double>(program.steps.size(), 0.0));
+  return gathered(program, std::vector<double>(program.steps.size(), 0.0), 0);
 }
 
-Result<std::vector<KernelTime>> time_kernels(Executor& executor, const ProgramPlan& program, int runs) {
+Result<std::vector<KernelTime>> time_kernels(Executor& executor, const ProgramPlan& program, int runs,
+                                             int64_t sequence_tokens) {
   std::vector<double> seconds(program.steps.size()), best(program.steps.size(), 1e300);
   RETURN_IF_ERROR(executor.run(program.program.name));
   for (int i = 0; i < runs; ++i) {
     RETURN_IF_ERROR(executor.run(program.program.name, seconds));
     for (size_t j = 0; j < best.size(); ++j) best[j] = std::min(best[j], seconds[j]);
   }
-  std::vector<KernelTime> out = gathered(program, best);
+  std::vector<KernelTime> out = gathered(program, best, sequence_tokens);
   std::stable_sort(out.begin(), out.end(),
                    [](const KernelTime& a, const KernelTime& b) { return a.seconds > b.seconds; });
   return out;
@@ -78,9 +90,9 @@ double least_seconds(const KernelTime& time, const DeviceFacts& ceilings) {
                   static_cast<double>(time.bytes) / (ceilings.gigabytes_per_second * 1e9));
 }
 
-int64_t program_flops(const Program& program) {
+int64_t program_flops(const Program& program, int64_t sequence_tokens) {
   int64_t flops = 0;
-  for (const Op& op : program.ops) flops += work_of(program, op).cost.flops;
+  for (const Op& op : program.ops) flops += work_of(program, op, sequence_tokens).cost.flops;
   return flops;
 }
 

@@ -28,14 +28,16 @@ struct KernelTime {
 std::vector<KernelTime> describe_kernels(const ProgramPlan& program);
 
 // Runs `program` once to warm up and then `runs` times, keeping each step's shortest time. The most expensive
-// first. Errors of the device.
-Result<std::vector<KernelTime>> time_kernels(Executor& executor, const ProgramPlan& program, int runs);
+// first. `sequence_tokens`: as of program_flops. Errors of the device.
+Result<std::vector<KernelTime>> time_kernels(Executor& executor, const ProgramPlan& program, int runs,
+                                             int64_t sequence_tokens = 0);
 
 // The least seconds that the machine needs for it: arithmetic and memory traffic at their ceilings, whichever
 // is slower. 0 where the ceilings are not known.
 double least_seconds(const KernelTime& time, const DeviceFacts& ceilings);
 
-// flops of one run of a program.
-int64_t program_flops(const Program& program);
+// flops of one run of a program. Packed attention is counted over sequences of `sequence_tokens`, which only
+// its inputs tell; 0: over one of all tokens.
+int64_t program_flops(const Program& program, int64_t sequence_tokens = 0);
 
 }  // namespace tenon
