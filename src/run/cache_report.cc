@@ -57,8 +57,8 @@ CacheReport cache_report(const Program& decode) {
     LayerCache& layer = by_layer[name.layer];
     layer.layer = name.layer;
     const Shape& shape = value.type.shape;
-    const bool by_token = name.part == "k" || name.part == "v" || name.part == "index" ||
-                          name.part.starts_with("index_");
+    const bool by_token =
+        name.part == "k" || name.part == "v" || name.part == "index" || name.part.starts_with("index_");
     if (by_token) {
       layer.token_bytes += value.type.bytes() / (shape[0] * shape[1]);
     } else {
