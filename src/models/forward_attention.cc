@@ -3,16 +3,16 @@
 
 #include <cmath>
 
+#include "models/attend.h"
+#include "models/cache_layout.h"
 #include "models/layers.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/biased_attention.h"
 #include "ops/broadcast.h"
 #include "ops/cache_write.h"
-#include "ops/cast.h"
 #include "ops/columns.h"
 #include "ops/grouped_matmul.h"
-#include "ops/index_top_k.h"
 #include "ops/mul.h"
 #include "ops/normalise.h"
 #include "ops/paged_attention.h"
@@ -20,12 +20,9 @@
 #include "ops/reshape.h"
 #include "ops/rope.h"
 #include "ops/scale.h"
-#include "ops/sparse_attention.h"
 
 namespace tenon {
 namespace {
-
-using Context = ForwardContext;
 
 struct Heads {
   ValueId q, k, v;  // [tokens, heads, dim]
@@ -42,7 +39,7 @@ BiasedAttentionOptions biased_options(const AttendSpec& spec) {
   return options;
 }
 
-AttentionBiases attention_biases(Context& c, const AttendSpec& spec, int32_t layer, int64_t heads) {
+AttentionBiases attention_biases(ForwardContext& c, const AttendSpec& spec, int32_t layer, int64_t heads) {
   AttentionBiases biases;
   if (!spec.sinks.empty()) biases.sinks = weight_vector(c, spec.sinks, Shape{heads});
   if (spec.alibi != Alibi::none) {
@@ -51,42 +48,46 @@ AttentionBiases attention_biases(Context& c, const AttendSpec& spec, int32_t lay
   return biases;
 }
 
-ValueId cached(Context& c, const char* part, int32_t layer, ValueId rows) {
-  const CacheOptions& cache = *c.options.cache;
-  const Shape& shape = c.b.shape(rows);
-  const Type type{cache.dtype, Shape{cache.pages, cache.page_tokens, shape[1], shape[2]}};
-  const ValueId state = c.b.add_static(Role::cache, fmt::format("cache.{}.{}", layer, part), type);
-  return cache_write(c.b, state, rows, c.slots);
+}  // namespace
+
+const CachePlaces& places_of(const ForwardContext& c, int32_t layer) {
+  return c.places.at(ring_pages(c.spec, *c.options.cache, layer));
 }
 
-// Attention over k and v as `attend` keeps them: rows, or caches.
-ValueId attend_kept(Context& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v) {
+ValueId cached(ForwardContext& c, const char* part, int32_t layer, ValueId rows) {
+  const CacheOptions& cache = *c.options.cache;
+  const int64_t ring = ring_pages(c.spec, cache, layer);
+  const int64_t pages = ring > 0 ? ring * cache.streams : cache.pages;
+  const Shape& shape = c.b.shape(rows);
+  const Type type{cache.dtype, Shape{pages, cache.page_tokens, shape[1], shape[2]}};
+  const std::string name = fmt::format("cache.{}.{}{}", layer, ring > 0 ? kRingPart : "", part);
+  const ValueId state = c.b.add_static(Role::cache, name, type);
+  return cache_write(c.b, state, rows, places_of(c, layer).slots);
+}
+
+ValueId attend_kept(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, const Kept& kept) {
   const bool biased = !spec.sinks.empty() || spec.alibi != Alibi::none || spec.chunk > 0;
   const BiasedAttentionOptions options = biased_options(spec);
   const AttentionBiases biases = attention_biases(c, spec, layer, c.b.shape(q)[1]);
   c.b.set_name(fmt::format("layer {} attention", layer));
   if (c.options.cache) {
-    const PagedAttentionInputs inputs{q, k, v, c.page_table, c.stream, c.positions};
+    const ValueId page_table = places_of(c, kept.of).page_table;
+    const PagedAttentionInputs inputs{q, kept.k, kept.v, page_table, c.stream, c.positions};
     return biased ? biased_paged_attention(c.b, inputs, biases, options)
                   : paged_attention(c.b, inputs, options);
   }
-  return biased ? biased_attention(c.b, q, k, v, c.sequence_begin, biases, options).out
-                : attention(c.b, q, k, v, c.sequence_begin, options).out;
+  return biased ? biased_attention(c.b, q, kept.k, kept.v, c.sequence_begin, biases, options).out
+                : attention(c.b, q, kept.k, kept.v, c.sequence_begin, options).out;
 }
 
-ValueId scale_by_position(Context& c, const std::optional<PositionScale>& scale, ValueId q) {
+ValueId scale_by_position(ForwardContext& c, const std::optional<PositionScale>& scale, ValueId q) {
   if (!scale) return q;
   const Shape shape = c.b.shape(q);
   const ValueId factors = position_scale(c.b, c.positions, *scale);
   return reshape(c.b, mul_column(c.b, reshape(c.b, q, Shape{shape[0], shape[1] * shape[2]}), factors), shape);
 }
 
-ValueId clipped(Context& c, ValueId x, double clip) {
-  return clip > 0 ? activation(c.b, x, ActivationKind::clamp, -clip, clip) : x;
-}
-
-// out * gate, [tokens, heads * dim].
-ValueId gated(Context& c, GateKind kind, ValueId out, ValueId gate, int64_t heads) {
+ValueId gated(ForwardContext& c, GateKind kind, ValueId out, ValueId gate, int64_t heads) {
   const ValueId factor =
       activation(c.b, gate, kind == GateKind::sigmoid ? ActivationKind::sigmoid : ActivationKind::softplus);
   const Shape shape = c.b.shape(out);
@@ -95,8 +96,14 @@ ValueId gated(Context& c, GateKind kind, ValueId out, ValueId gate, int64_t head
   return reshape(c.b, mul_column(c.b, by_head, factor), shape);
 }
 
+namespace {
+
+ValueId clipped(ForwardContext& c, ValueId x, double clip) {
+  return clip > 0 ? activation(c.b, x, ActivationKind::clamp, -clip, clip) : x;
+}
+
 // The parts of a fused projection, each [tokens, heads * dim].
-Heads split_fused(Context& c, const AttentionSpec& a, ValueId x) {
+Heads split_fused(ForwardContext& c, const AttentionSpec& a, ValueId x) {
   const ValueId fused = clipped(c, apply(c, a.qkv, x), a.qkv_clip);
   const int64_t groups = a.qkv_groups;
   const ValueId parts = reshape(c.b, fused, Shape{c.tokens(), groups, a.qkv.out / groups});
@@ -113,7 +120,7 @@ Heads split_fused(Context& c, const AttentionSpec& a, ValueId x) {
   return out;
 }
 
-Heads project(Context& c, const AttentionSpec& a, ValueId x, ValueId& gate) {
+Heads project(ForwardContext& c, const AttentionSpec& a, ValueId x, ValueId& gate) {
   if (a.qkv.present()) return split_fused(c, a, x);
   Heads out;
   out.q = clipped(c, apply(c, a.q, x), a.qkv_clip);
@@ -136,7 +143,7 @@ Heads project(Context& c, const AttentionSpec& a, ValueId x, ValueId& gate) {
 }
 
 // A norm over each head, or over the whole width where it is as wide.
-ValueId norm_heads(Context& c, const NormSpec& norm, ValueId x) {
+ValueId norm_heads(ForwardContext& c, const NormSpec& norm, ValueId x) {
   if (norm.kind == NormKind::none) return x;
   const Shape shape = c.b.shape(x);
   if (norm.width == shape[2]) return apply(c, norm, x);
@@ -144,7 +151,7 @@ ValueId norm_heads(Context& c, const NormSpec& norm, ValueId x) {
 }
 
 struct ApplyMixer {
-  Context& c;
+  ForwardContext& c;
   int32_t layer;
   ValueId x;
 
@@ -197,7 +204,7 @@ struct ApplyMixer {
 
   ValueId attend_to_layer(const AttentionSpec& a, ValueId q) const {
     const auto& [k, v] = c.kv[static_cast<size_t>(a.kv_from)];
-    return attend_kept(c, a.attend, layer, q, k, v);
+    return attend_kept(c, a.attend, layer, q, {k, v, a.kv_from});
   }
 
   // First half of the heads minus lambda times the second, normed by pair.
@@ -231,63 +238,7 @@ struct ApplyMixer {
   ValueId operator()(const AttentionExpertsSpec& spec) const {
     return apply_attention_experts(c, spec, layer, x);
   }
-
-  void choose_keys(const IndexerSpec& spec, ValueId q_latent) const {
-    ValueId q = reshape(c.b, apply(c, spec.q, q_latent), Shape{c.tokens(), spec.heads, spec.dim});
-    ValueId k = reshape(c.b, apply(c, spec.k_norm, apply(c, spec.k, x)), Shape{c.tokens(), 1, spec.dim});
-    ValueId weights = apply(c, spec.weights, x);
-    if (c.b.dtype(weights) != DType::f32) weights = cast(c.b, weights, DType::f32);
-    weights = scale(c.b, weights, 1 / std::sqrt(static_cast<double>(spec.heads)));
-    c.b.set_name(fmt::format("layer {} indexer", layer));
-    q = rotate(c, spec.rope, q);
-    k = rotate(c, spec.rope, k);
-    const double factor = 1 / std::sqrt(static_cast<double>(spec.dim));
-    c.chosen[layer] =
-        c.options.cache
-            ? index_top_k_paged(
-                  c.b, {q, cached(c, "index", layer, k), weights, c.page_table, c.stream, c.positions},
-                  spec.keys, factor)
-            : index_top_k(c.b, q, k, weights, c.sequence_begin, spec.keys, factor);
-  }
-
-  ValueId attend_to_chosen(const AttendSpec& spec, int32_t chooser, const Heads& h) const {
-    const ValueId ids = c.chosen.at(chooser);
-    c.b.set_name(fmt::format("layer {} attention", layer));
-    if (!c.options.cache) return sparse_attention(c.b, h.q, h.k, h.v, ids, spec.scale);
-    return sparse_paged_attention(
-        c.b, {h.q, cached(c, "k", layer, h.k), cached(c, "v", layer, h.v), c.page_table, c.stream, ids},
-        spec.scale);
-  }
-
-  ValueId operator()(const LatentAttentionSpec& a) const {
-    const int64_t qk_dim = a.nope_dim + a.rope_dim, latent = a.kv_b.in;
-    ValueId q_latent;
-    if (a.q_a.present()) q_latent = apply(c, a.q_a_norm, apply(c, a.q_a, x));
-    ValueId q = a.q_a.present() ? apply(c, a.q_b, times(c, q_latent, a.q_latent_scale)) : apply(c, a.q, x);
-    if (a.indexer) choose_keys(*a.indexer, q_latent);
-    q = reshape(c.b, q, Shape{c.tokens(), a.heads, qk_dim});
-    const ValueId down = apply(c, a.kv_a, x);
-    const ValueId compressed = slice_columns(c.b, down, 0, latent);
-    ValueId k_rope = apply(c, a.k_rope_norm, slice_columns(c.b, down, latent, a.rope_dim));
-    const ValueId kv = apply(c, a.kv_b, times(c, apply(c, a.kv_a_norm, compressed), a.kv_latent_scale));
-    const ValueId by_head = reshape(c.b, kv, Shape{c.tokens(), a.heads, a.nope_dim + a.v_head_dim});
-    c.b.set_name(fmt::format("layer {} attention", layer));
-    k_rope = rotate(c, a.rope, reshape(c.b, k_rope, Shape{c.tokens(), 1, a.rope_dim}));
-    const ValueId q_rope = rotate(c, a.rope, slice_columns(c.b, q, a.nope_dim, a.rope_dim));
-    const ValueId shared = repeat_columns(c.b, reshape(c.b, k_rope, Shape{c.tokens(), a.rope_dim}), a.heads);
-    Heads h;
-    h.q = concat_columns(c.b, {slice_columns(c.b, q, 0, a.nope_dim), q_rope});
-    h.q = scale_by_position(c, a.q_scale, h.q);
-    h.k = concat_columns(c.b, {slice_columns(c.b, by_head, 0, a.nope_dim),
-                               reshape(c.b, shared, Shape{c.tokens(), a.heads, a.rope_dim})});
-    h.v = slice_columns(c.b, by_head, a.nope_dim, a.v_head_dim);
-    const bool sparse = a.indexer || a.indices_from >= 0;
-    const int32_t chooser = a.indexer ? layer : a.indices_from;
-    ValueId out = sparse ? attend_to_chosen(a.attend, chooser, h) : attend(c, a.attend, layer, h.q, h.k, h.v);
-    out = reshape(c.b, out, Shape{c.tokens(), a.heads * a.v_head_dim});
-    if (a.gate_kind != GateKind::none) out = gated(c, a.gate_kind, out, apply(c, a.gate, x), a.heads);
-    return apply(c, a.o, out);
-  }
+  ValueId operator()(const LatentAttentionSpec& spec) const { return apply_latent(c, spec, layer, x); }
 };
 
 }  // namespace
@@ -300,7 +251,7 @@ ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId
   }
   if (c.kv.size() <= static_cast<size_t>(layer)) c.kv.resize(static_cast<size_t>(layer) + 1);
   c.kv[static_cast<size_t>(layer)] = {k, v};
-  return attend_kept(c, spec, layer, q, k, v);
+  return attend_kept(c, spec, layer, q, {k, v, layer});
 }
 
 ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& a, int32_t layer, ValueId x) {

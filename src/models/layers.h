@@ -12,14 +12,20 @@
 
 namespace tenon {
 
+// Where the tokens of a run go in a cache, and where those before them lie.
+struct CachePlaces {
+  ValueId slots, page_table;
+};
+
 // What every layer of one program shares.
 struct ForwardContext {
   Builder& b;
   const ModelSpec& spec;
   const ForwardOptions& options;
-  std::vector<ValueId> rope_tables;   // one for each of the spec's ropes
-  ValueId sequence_begin;             // packed
-  ValueId slots, stream, page_table;  // cached
+  std::vector<ValueId> rope_tables;       // one for each of the spec's ropes
+  ValueId sequence_begin;                 // packed
+  ValueId stream;                         // cached
+  std::map<int64_t, CachePlaces> places;  // cached, by pages of the ring; 0: of the whole history
   ValueId positions;
   ValueId embedded;                             // the stream before the first block
   ValueId per_layer;                            // [tokens, blocks, width] or invalid
@@ -31,6 +37,8 @@ struct ForwardContext {
 
 ValueId weight_matrix(ForwardContext& c, const std::string& name, Shape shape);  // in the weights' dtype
 ValueId weight_vector(ForwardContext& c, const std::string& name, Shape shape);  // f32
+// Fixed i32 values, [values].
+ValueId add_indices(Builder& builder, std::string name, std::vector<float> values);
 ValueId apply(ForwardContext& c, const LinearSpec& spec, ValueId x);
 ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x);
 // x itself where the factor is 1.
