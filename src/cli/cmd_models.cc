@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/device_option.h"
+#include "cli/inspect_template.h"
+#include "cli/inspect_tokenizer.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
 #include "io/json_file.h"
@@ -27,6 +29,16 @@ struct ModelsArguments {
 constexpr const char* kHeading =
     "# Models\n\n"
     "This page is what `tenon models --markdown` prints; a test compares them.\n\n";
+
+constexpr const char* kPublished =
+    "\n## Published models\n\n"
+    "By `tenon models --markdown` over their configurations: parameters, what decoding keeps in bf16 (for "
+    "each token, "
+    "and for a sequence whatever its length, windows included), memory of LoRA training of rank 64 on all "
+    "linear "
+    "layers with 2 x 2048 tokens a step in bf16, every block recomputed, and the kernel that attention would "
+    "run on "
+    "a plain CPU.\n\n";
 
 // Lines of cells as a table for a terminal or as Markdown.
 class Lines {
@@ -105,6 +117,21 @@ Result<ModelSpec> read_spec(const std::string& path) {
   return read_model_spec(config, file);
 }
 
+// What to mind of the tokenizer and the template in a folder, counted; `tenon inspect` says it in sentences.
+std::string traps_text(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return "-";
+  size_t notes = 0;
+  const auto tokenizer = tokenizer_answer({path, "", std::nullopt});
+  if (!tokenizer.ok()) return "no tokenizer";
+  if (tokenizer->contains("notes")) notes += (*tokenizer)["notes"].size();
+  TemplateQuestion question;
+  question.model = path;
+  const auto chat = template_answer(question);
+  if (!chat.ok()) return fmt::format("{}, no template", notes);
+  if (!(*chat)["prompt_is_what_stands_before_the_answer"].get<bool>()) ++notes;
+  return fmt::format("{}", notes);
+}
+
 Status run_models(const ModelsArguments& a) {
   if (a.paths.empty()) {
     write_output((a.markdown ? kHeading : "") + families_text(a.markdown));
@@ -112,22 +139,35 @@ Status run_models(const ModelsArguments& a) {
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, open_device({}));
   const DeviceFacts facts = a.markdown ? plain_machine() : device->facts();
-  Lines lines({"model", "family", "parameters", "layers", "feed-forward", "cache a token", "state a sequence",
-               "LoRA r=64, 2 x 2048 tokens", "attention"},
-              a.markdown);
+  std::vector<std::string> heads = {
+      "model",        "family",        "parameters",       "layers",
+      "feed-forward", "cache a token", "state a sequence", "LoRA r=64, 2 x 2048 tokens",
+      "attention"};
+  if (!a.markdown) heads.push_back("traps");
+  Lines lines(heads, a.markdown);
   for (const std::string& path : a.paths) {
     const std::string name = std::filesystem::path(path).lexically_normal().filename().string();
     const Result<ModelSpec> spec = read_spec(path);
     if (!spec.ok()) {
-      lines.add({name, "-", "-", spec.error().message, "-", "-", "-", "-", "-"});
+      std::vector<std::string> cells = {name, "-", "-", spec.error().message};
+      cells.resize(heads.size(), "-");
+      lines.add(cells);
       continue;
     }
     ASSIGN_OR_RETURN(const ModelRow row, model_row(*spec, facts, *device));
-    lines.add({name, row.family, parameters_text(row.parameters), row.mixers, row.feed_forwards,
-               format_bytes(row.token_bytes), format_bytes(row.state_bytes), format_bytes(row.train_bytes),
-               row.attention_kernel});
+    std::vector<std::string> cells = {name,
+                                      row.family,
+                                      parameters_text(row.parameters),
+                                      row.mixers,
+                                      row.feed_forwards,
+                                      format_bytes(row.token_bytes),
+                                      format_bytes(row.state_bytes),
+                                      format_bytes(row.train_bytes),
+                                      row.attention_kernel};
+    if (!a.markdown) cells.push_back(traps_text(path));
+    lines.add(std::move(cells));
   }
-  write_output(lines.text());
+  write_output((a.markdown ? kPublished : "") + lines.text());
   return {};
 }
 
@@ -145,7 +185,9 @@ Command models_command() {
       "(bf16), "
       "memory of LoRA training (rank 64, all linear layers, all blocks recomputed) and the attention kernel, "
       "from "
-      "the configuration alone.";
+      "the configuration alone; and for folders with a tokenizer, how many things there are to mind in it "
+      "and in "
+      "the chat template (`tenon inspect` names them).";
   command.example = "tenon models\ntenon models MODEL CONFIG.json";
   command.positionals = {{"PATH", &a->paths, "Model folders or config.json files", false}};
   command.options = {{"markdown", &a->markdown, "Print Markdown"}};

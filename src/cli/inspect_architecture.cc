@@ -38,9 +38,7 @@ int64_t cache_bytes_per_token(const ModelSpec& spec) {
 }  // namespace
 
 Json architecture_facts(const Checkpoint& checkpoint) {
-  const auto config = checkpoint_config(checkpoint);
-  if (!config.ok()) return {{"supported", config.error().text()}};
-  const auto spec = read_model_spec(*config, checkpoint.path());
+  const auto spec = checkpoint_spec(checkpoint);
   if (!spec.ok()) return {{"supported", spec.error().text()}};
   int64_t parameters = 0;
   for (const WeightNeed& need : weights_needed(*spec)) parameters += need.shape.elements();
@@ -60,7 +58,8 @@ Json architecture_facts(const Checkpoint& checkpoint) {
   if (!weights.ok()) {
     facts["supported"] = weights.error().text();
   } else if (!weights->unused.empty()) {
-    facts["tensors_not_read"] = weights->unused;
+    for (const UnusedTensor& tensor : weights->unused)
+      facts["tensors_not_read"][tensor.why].push_back(tensor.name);
   }
   return facts;
 }

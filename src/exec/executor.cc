@@ -32,7 +32,8 @@ struct Located {
   std::byte* data = nullptr;  // in the static arena, or the caller's (never written then)
 };
 
-std::span<const std::byte> bytes_of(const std::vector<float>& data) {
+template <typename T>
+std::span<const std::byte> bytes_of(const std::vector<T>& data) {
   return std::as_bytes(std::span(data));
 }
 
@@ -163,8 +164,15 @@ Status Executor::State::load(const StaticSource& source) {
 Status Executor::State::load_constants() {
   for (const ProgramPlan& planned : plan.programs) {
     for (const Constant& constant : planned.program.constants) {
-      const Located& at = statics.at(planned.program.value(constant.value).name);
-      if (!constant.data.empty()) RETURN_IF_ERROR(device.upload(at.data, bytes_of(constant.data)));
+      const Value& value = planned.program.value(constant.value);
+      const Located& at = statics.at(value.name);
+      if (constant.data.empty()) continue;
+      if (value.type.dtype == DType::i32) {
+        const std::vector<int32_t> indices(constant.data.begin(), constant.data.end());
+        RETURN_IF_ERROR(device.upload(at.data, bytes_of(indices)));
+      } else {
+        RETURN_IF_ERROR(device.upload(at.data, bytes_of(constant.data)));
+      }
     }
   }
   return {};

@@ -24,16 +24,20 @@ constexpr std::string_view kDownloadAgain = "Download the file again, or write i
 struct DTypeName {
   std::string_view name;
   DType dtype;
+  ByteCode code = ByteCode::none;
 };
-constexpr std::array<DTypeName, 9> kNames = {{{"F64", DType::f64},
-                                              {"F32", DType::f32},
-                                              {"F16", DType::f16},
-                                              {"BF16", DType::bf16},
-                                              {"I64", DType::i64},
-                                              {"I32", DType::i32},
-                                              {"I8", DType::i8},
-                                              {"U8", DType::u8},
-                                              {"BOOL", DType::u8}}};
+constexpr std::array<DTypeName, 12> kNames = {{{"F64", DType::f64},
+                                               {"F32", DType::f32},
+                                               {"F16", DType::f16},
+                                               {"BF16", DType::bf16},
+                                               {"I64", DType::i64},
+                                               {"I32", DType::i32},
+                                               {"I8", DType::i8},
+                                               {"U8", DType::u8},
+                                               {"BOOL", DType::u8},
+                                               {"F8_E4M3", DType::u8, ByteCode::f8_e4m3},
+                                               {"F8_E5M2", DType::u8, ByteCode::f8_e5m2},
+                                               {"F8_E8M0", DType::u8, ByteCode::f8_e8m0}}};
 
 Error damaged(std::string message, std::string_view subject = {}) {
   return bad_file(std::move(message), printable(subject), std::string(kDownloadAgain));
@@ -90,6 +94,7 @@ Result<TensorEntry> checked_entry(const RawTensor& raw, uint64_t data_bytes) {
   }
   entry.offset_bytes = static_cast<int64_t>(begin);
   entry.size_bytes = *size;
+  entry.code = known->code;
   return entry;
 }
 

@@ -52,9 +52,12 @@ Result<ModelSpec> read_compass(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kCommandRGguf = {GgufLayout{"command-r"}};
+constexpr std::array kCohere2Gguf = {GgufLayout{"cohere2"}};
+
 constexpr Family kFamilies[] = {
-    {"cohere", {"cohere"}, {}, read_cohere},
-    {"cohere2", {"cohere2"}, {}, read_cohere2},
+    {"cohere", {"cohere"}, kCommandRGguf, read_cohere},
+    {"cohere2", {"cohere2"}, kCohere2Gguf, read_cohere2},
     {"cohere_compass", {"cohere_compass_text"}, {}, read_compass},
 };
 

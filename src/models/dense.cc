@@ -155,10 +155,14 @@ Result<ModelSpec> read_bitnet(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kStarcoder2Gguf = {GgufLayout{"starcoder2"}};
+constexpr std::array kStablelmGguf = {GgufLayout{"stablelm"}};
+constexpr std::array kNemotronGguf = {GgufLayout{"nemotron"}};
+
 constexpr Family kFamilies[] = {
-    {"starcoder2", {"starcoder2"}, {}, read_starcoder2},
-    {"stablelm", {"stablelm"}, {}, read_stablelm},
-    {"nemotron", {"nemotron"}, {}, read_nemotron},
+    {"starcoder2", {"starcoder2"}, kStarcoder2Gguf, read_starcoder2},
+    {"stablelm", {"stablelm"}, kStablelmGguf, read_stablelm},
+    {"nemotron", {"nemotron"}, kNemotronGguf, read_nemotron},
     {"exaone4", {"exaone4"}, {}, read_exaone4},
     {"nanochat", {"nanochat"}, {}, read_nanochat},
     {"jais2", {"jais2"}, {}, read_jais2},

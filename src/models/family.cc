@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "models/config_forms.h"
 #include "models/left_out.h"
 
 namespace tenon {
@@ -59,6 +60,15 @@ std::string read_model_type(ConfigReader& config) {
   return {};
 }
 
+// Layers after the last that predict further tokens (DeepSeek-V3, section 2.2): read by speculative decoding
+// alone.
+void ignore_next_token_layers(ConfigReader& config, ModelSpec& spec) {
+  if (!config.has("num_nextn_predict_layers")) return;
+  const int64_t more = std::min<int64_t>(config.integer("num_nextn_predict_layers"), 16);
+  for (int64_t i = 0; i < more; ++i)
+    spec.ignored.push_back(fmt::format("model.layers.{}.", static_cast<int64_t>(spec.blocks.size()) + i));
+}
+
 }  // namespace
 
 std::span<const Family* const> all_families() {
@@ -93,7 +103,8 @@ const GgufLayout* find_gguf_layout(std::string_view architecture) {
 
 Result<ModelSpec> read_model_spec(const Json& config, std::string subject) {
   if (!config.is_object()) return bad_file("it is not a JSON object", std::move(subject));
-  ConfigReader reader(config, std::move(subject));
+  const Json language = language_config(config);
+  ConfigReader reader(language, std::move(subject));
   const std::string model_type = read_model_type(reader);
   RETURN_IF_ERROR(reader.status());
   if (model_type.empty()) {
@@ -114,10 +125,15 @@ Result<ModelSpec> read_model_spec(const Json& config, std::string subject) {
     return unsupported(fmt::format("the architecture '{}' is not supported", model_type), reader.subject(),
                        fmt::format("Supported: {}.", known));
   }
+  ASSIGN_OR_RETURN(const StoredQuantisation quantisation, read_quantisation(language, reader.subject()));
+  reader.ignore("quantization_config");
   ASSIGN_OR_RETURN(ModelSpec spec, family->read(reader));
   RETURN_IF_ERROR(reader.status());
   RETURN_IF_ERROR(refuse_unread(reader));
   const std::vector<std::string> architectures = reader.texts_or_empty("architectures");
+  spec.quantisation = quantisation;
+  spec.multimodal = is_multimodal(config);
+  ignore_next_token_layers(reader, spec);
   spec.family = family->name;
   spec.architecture = architectures.empty() ? model_type : architectures[0];
   return spec;

@@ -6,8 +6,10 @@
 #include <map>
 #include <numbers>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "models/cache_layout.h"
 #include "models/layers.h"
 #include "ops/add.h"
 #include "ops/broadcast.h"
@@ -30,18 +32,28 @@
 namespace tenon {
 namespace {
 
-ValueId input(Builder& b, const ForwardOptions& options, const char* name, int64_t count) {
-  return b.add_static(Role::input, options.input_prefix + name, {DType::i32, Shape{count}});
+ValueId input(Builder& b, const ForwardOptions& options, std::string_view name, int64_t count) {
+  return b.add_static(Role::input, options.input_prefix + std::string(name), {DType::i32, Shape{count}});
+}
+
+// Slots and page tables of the whole history and of each ring.
+void add_places(ForwardContext& c) {
+  const CacheOptions& cache = *c.options.cache;
+  const Type table{DType::i32, Shape{cache.streams, cache.max_pages}};
+  c.places[0] = {input(c.b, c.options, kSlotsInput, c.tokens()),
+                 c.b.add_static(Role::input, kPageTableInput, table)};
+  for (int64_t ring : ring_sizes(c.spec, cache)) {
+    c.places[ring] = {input(c.b, c.options, ring_input(kSlotsInput, ring), c.tokens()),
+                      c.b.add_static(Role::input, ring_input(kPageTableInput, ring), table)};
+  }
 }
 
 ForwardContext make_context(Builder& builder, const ModelSpec& spec, const ForwardOptions& options,
                             ValueId ids, ValueId positions) {
-  ForwardContext c{builder, spec, options, {}, {}, {}, {}, {}, ids, positions, {}, {}, {}, {}, {}};
+  ForwardContext c{builder, spec, options, {}, {}, {}, {}, ids, positions, {}, {}, {}, {}, {}};
   if (options.cache) {
-    const Shape table{options.cache->streams, options.cache->max_pages};
-    c.slots = input(builder, options, kSlotsInput, options.tokens);
     c.stream = input(builder, options, kStreamInput, options.tokens);
-    c.page_table = builder.add_static(Role::input, kPageTableInput, {DType::i32, table});
+    add_places(c);
   } else {
     c.sequence_begin = input(builder, options, kSequenceBeginInput, options.tokens);
   }

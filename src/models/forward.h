@@ -12,12 +12,15 @@
 
 namespace tenon {
 
-// Paged cache of decoding: one k and one v value a layer, [pages, page_tokens, kv_heads, head_dim].
+// Paged cache of decoding: one k and one v value a layer, [pages, page_tokens, kv_heads, head_dim]. Latent
+// attention has one for both, [pages, page_tokens, 1, latent + rope_dim]; layers with a window have rings
+// (models/cache_layout.h).
 struct CacheOptions {
   int64_t streams = 1;
   int64_t pages = 0;  // in all, shared by the streams
   int64_t page_tokens = 16;
-  int64_t max_pages = 0;  // a stream's, at most
+  int64_t max_pages = 0;   // a stream's, at most
+  int64_t run_tokens = 1;  // the most that one run writes to a stream, whichever program it is of
   DType dtype = DType::f32;
 };
 
@@ -40,7 +43,8 @@ struct ForwardOptions {
 };
 
 // Inputs that the caller writes before each run, all i32. Packed: ids, positions and sequence_begin [tokens].
-// Cached: ids, positions, slots and stream [tokens], and page_table [streams, max_pages].
+// Cached: ids, positions, slots and stream [tokens], and page_table [streams, max_pages]; slots and
+// page_table once more for each size of ring.
 inline constexpr const char* kIdsInput = "ids";
 inline constexpr const char* kPositionsInput = "positions";
 inline constexpr const char* kSequenceBeginInput = "sequence_begin";

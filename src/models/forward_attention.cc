@@ -1,6 +1,8 @@
 // Builds the mixers of a forward Program: softmax attention.
 #include <fmt/format.h>
 
+#include "models/attend.h"
+#include "models/cache_layout.h"
 #include "models/layers.h"
 #include "ops/add.h"
 #include "ops/attention.h"
@@ -20,8 +22,6 @@
 namespace tenon {
 namespace {
 
-using Context = ForwardContext;
-
 struct Heads {
   ValueId q, k, v;  // [tokens, heads, dim]
 };
@@ -37,7 +37,7 @@ BiasedAttentionOptions biased_options(const AttendSpec& spec) {
   return options;
 }
 
-AttentionBiases attention_biases(Context& c, const AttendSpec& spec, int32_t layer, int64_t heads) {
+AttentionBiases attention_biases(ForwardContext& c, const AttendSpec& spec, int32_t layer, int64_t heads) {
   AttentionBiases biases;
   if (!spec.sinks.empty()) biases.sinks = weight_vector(c, spec.sinks, Shape{heads});
   if (spec.alibi != Alibi::none) {
@@ -46,27 +46,62 @@ AttentionBiases attention_biases(Context& c, const AttendSpec& spec, int32_t lay
   return biases;
 }
 
-// Attention over k and v as `attend` keeps them: rows, or caches.
-ValueId attend_kept(Context& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v) {
+}  // namespace
+
+const CachePlaces& places_of(const ForwardContext& c, int32_t layer) {
+  return c.places.at(ring_pages(c.spec, *c.options.cache, layer));
+}
+
+ValueId cached(ForwardContext& c, const char* part, int32_t layer, ValueId rows) {
+  const CacheOptions& cache = *c.options.cache;
+  const int64_t ring = ring_pages(c.spec, cache, layer);
+  const int64_t pages = ring > 0 ? ring * cache.streams : cache.pages;
+  const Shape& shape = c.b.shape(rows);
+  const Type type{cache.dtype, Shape{pages, cache.page_tokens, shape[1], shape[2]}};
+  const std::string name = fmt::format("cache.{}.{}{}", layer, ring > 0 ? kRingPart : "", part);
+  const ValueId state = c.b.add_static(Role::cache, name, type);
+  return cache_write(c.b, state, rows, places_of(c, layer).slots);
+}
+
+ValueId attend_kept(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, const Kept& kept) {
   const bool biased = !spec.sinks.empty() || spec.alibi != Alibi::none || spec.chunk > 0;
   const BiasedAttentionOptions options = biased_options(spec);
   const AttentionBiases biases = attention_biases(c, spec, layer, c.b.shape(q)[1]);
   c.b.set_name(fmt::format("layer {} attention", layer));
   if (c.options.cache) {
-    const PagedAttentionInputs inputs{q, k, v, c.page_table, c.stream, c.positions};
+    const ValueId page_table = places_of(c, kept.of).page_table;
+    const PagedAttentionInputs inputs{q, kept.k, kept.v, page_table, c.stream, c.positions};
     return biased ? biased_paged_attention(c.b, inputs, biases, options)
                   : paged_attention(c.b, inputs, options);
   }
-  return biased ? biased_attention(c.b, q, k, v, c.sequence_begin, biases, options).out
-                : attention(c.b, q, k, v, c.sequence_begin, options).out;
+  return biased ? biased_attention(c.b, q, kept.k, kept.v, c.sequence_begin, biases, options).out
+                : attention(c.b, q, kept.k, kept.v, c.sequence_begin, options).out;
 }
 
-ValueId clipped(Context& c, ValueId x, double clip) {
+ValueId scale_by_position(ForwardContext& c, const std::optional<PositionScale>& scale, ValueId q) {
+  if (!scale) return q;
+  const Shape shape = c.b.shape(q);
+  const ValueId factors = position_scale(c.b, c.positions, *scale);
+  return reshape(c.b, mul_column(c.b, reshape(c.b, q, Shape{shape[0], shape[1] * shape[2]}), factors), shape);
+}
+
+ValueId gated(ForwardContext& c, GateKind kind, ValueId out, ValueId gate, int64_t heads) {
+  const ValueId factor =
+      activation(c.b, gate, kind == GateKind::sigmoid ? ActivationKind::sigmoid : ActivationKind::softplus);
+  const Shape shape = c.b.shape(out);
+  if (c.b.shape(factor)[1] == shape[1]) return mul(c.b, out, factor);
+  const ValueId by_head = reshape(c.b, out, Shape{shape[0], heads, shape[1] / heads});
+  return reshape(c.b, mul_column(c.b, by_head, factor), shape);
+}
+
+namespace {
+
+ValueId clipped(ForwardContext& c, ValueId x, double clip) {
   return clip > 0 ? activation(c.b, x, ActivationKind::clamp, -clip, clip) : x;
 }
 
 // The parts of a fused projection, each [tokens, heads * dim].
-Heads split_fused(Context& c, const AttentionSpec& a, ValueId x) {
+Heads split_fused(ForwardContext& c, const AttentionSpec& a, ValueId x) {
   const ValueId fused = clipped(c, apply(c, a.qkv, x), a.qkv_clip);
   const int64_t groups = a.qkv_groups;
   const ValueId parts = reshape(c.b, fused, Shape{c.tokens(), groups, a.qkv.out / groups});
@@ -83,7 +118,7 @@ Heads split_fused(Context& c, const AttentionSpec& a, ValueId x) {
   return out;
 }
 
-Heads project(Context& c, const AttentionSpec& a, ValueId x, ValueId& gate) {
+Heads project(ForwardContext& c, const AttentionSpec& a, ValueId x, ValueId& gate) {
   if (a.qkv.present()) return split_fused(c, a, x);
   Heads out;
   out.q = clipped(c, apply(c, a.q, x), a.qkv_clip);
@@ -106,7 +141,7 @@ Heads project(Context& c, const AttentionSpec& a, ValueId x, ValueId& gate) {
 }
 
 // A norm over each head, or over the whole width where it is as wide.
-ValueId norm_heads(Context& c, const NormSpec& norm, ValueId x) {
+ValueId norm_heads(ForwardContext& c, const NormSpec& norm, ValueId x) {
   if (norm.kind == NormKind::none) return x;
   const Shape shape = c.b.shape(x);
   if (norm.width == shape[2]) return apply(c, norm, x);
@@ -114,7 +149,7 @@ ValueId norm_heads(Context& c, const NormSpec& norm, ValueId x) {
 }
 
 struct ApplyMixer {
-  Context& c;
+  ForwardContext& c;
   int32_t layer;
   ValueId x;
 
@@ -175,7 +210,7 @@ struct ApplyMixer {
 
   ValueId attend_to_layer(const AttentionSpec& a, ValueId q) const {
     const auto& [k, v] = c.kv[static_cast<size_t>(a.kv_from)];
-    return attend_kept(c, a.attend, layer, q, k, v);
+    return attend_kept(c, a.attend, layer, q, {k, v, a.kv_from});
   }
 
   // First half of the heads minus lambda times the second, normed by pair.
@@ -221,69 +256,6 @@ struct ApplyMixer {
 };
 
 }  // namespace
-
-ValueId cached(ForwardContext& c, const char* part, int32_t layer, ValueId rows) {
-  const CacheOptions& cache = *c.options.cache;
-  const Shape& shape = c.b.shape(rows);
-  const Type type{cache.dtype, Shape{cache.pages, cache.page_tokens, shape[1], shape[2]}};
-  const ValueId state = c.b.add_static(Role::cache, fmt::format("cache.{}.{}", layer, part), type);
-  return cache_write(c.b, state, rows, c.slots);
-}
-
-ValueId scale_by_position(ForwardContext& c, const std::optional<PositionScale>& scale, ValueId q) {
-  if (!scale) return q;
-  const Shape shape = c.b.shape(q);
-  const ValueId factors = position_scale(c.b, c.positions, *scale);
-  return reshape(c.b, mul_column(c.b, reshape(c.b, q, Shape{shape[0], shape[1] * shape[2]}), factors), shape);
-}
-
-ValueId gated(ForwardContext& c, GateKind kind, ValueId out, ValueId gate, int64_t heads) {
-  const ValueId factor =
-      activation(c.b, gate, kind == GateKind::sigmoid ? ActivationKind::sigmoid : ActivationKind::softplus);
-  const Shape shape = c.b.shape(out);
-  if (c.b.shape(factor)[1] == shape[1]) return mul(c.b, out, factor);
-  const ValueId by_head = reshape(c.b, out, Shape{shape[0], heads, shape[1] / heads});
-  return reshape(c.b, mul_column(c.b, by_head, factor), shape);
-}
-
-ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v) {
-  c.b.set_name(fmt::format("layer {} attention", layer));
-  if (c.options.cache) {
-    k = cached(c, "k", layer, k);
-    v = cached(c, "v", layer, v);
-  }
-  if (c.kv.size() <= static_cast<size_t>(layer)) c.kv.resize(static_cast<size_t>(layer) + 1);
-  c.kv[static_cast<size_t>(layer)] = {k, v};
-  return attend_kept(c, spec, layer, q, k, v);
-}
-
-ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& a, int32_t layer, ValueId x) {
-  const int64_t tokens = c.tokens(), hidden = c.b.shape(x)[1], k = a.experts.top_k.k;
-  const int64_t width = a.kv_heads * a.head_dim;
-  const Routes routes = route(c, a.experts, x);
-  const ValueId group = reshape(c.b, routes.experts, Shape{tokens * k});
-  const ValueId rows = reshape(c.b, repeat_columns(c.b, x, k), Shape{tokens * k, hidden});
-  const auto weight = [&](const std::string& name, int64_t out, int64_t in) {
-    const ValueId stacked = weight_matrix(c, name, Shape{a.experts.experts, out, in});
-    c.b.set_name(name);
-    return stacked;
-  };
-  ValueId q = grouped_matmul(c.b, rows, weight(a.experts.up_name, width, hidden), group);
-  // Heads that share keys stand together: by key head, then by expert.
-  q = permute(c.b, reshape(c.b, q, Shape{tokens, k, a.kv_heads, a.head_dim}), {0, 2, 1, 3});
-  q = rotate(c, a.rope, reshape(c.b, q, Shape{tokens, a.kv_heads * k, a.head_dim}));
-  const ValueId kv = apply(c, a.kv, x);
-  const Shape by_head{tokens, a.kv_heads, a.head_dim};
-  const ValueId keys = rotate(c, a.rope, reshape(c.b, slice_columns(c.b, kv, 0, width), by_head));
-  const ValueId values = reshape(c.b, slice_columns(c.b, kv, width, width), by_head);
-  ValueId out = attend(c, a.attend, layer, q, keys, values);
-  out = permute(c.b, reshape(c.b, out, Shape{tokens, a.kv_heads, k, a.head_dim}), {0, 2, 1, 3});
-  out = reshape(c.b, out, Shape{tokens * k, width});
-  out = grouped_matmul(c.b, out, weight(a.experts.down_name, hidden, width), group);
-  out = mul_column(c.b, out, routes.weights);
-  out = fold_columns(c.b, reshape(c.b, out, Shape{tokens, k * hidden}), k);
-  return add_row(c.b, out, weight_vector(c, a.experts.output_bias, Shape{hidden}));
-}
 
 ValueId rotate(ForwardContext& c, int32_t rope_index, ValueId x) {
   if (rope_index < 0) return x;

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "models/layers.h"
+#include "models/attend.h"
 #include "ops/activation.h"
 #include "ops/biased_sparse_attention.h"
 #include "ops/block_top_k.h"
@@ -68,12 +68,12 @@ ValueId choose_pooled(Context& c, const BlockIndexerSpec& spec, int32_t layer, V
   const ValueId weights = fill(c.b, one, Shape{c.tokens(), spec.heads});
   const EntryOptions options{
       .n = spec.blocks, .scale = 1 / std::sqrt(static_cast<double>(spec.dim)), .stride = spec.block};
-  const ValueId entries =
-      c.options.cache
-          ? entry_top_k_paged(
-                c.b, {q, cached(c, "index", layer, entry), weights, c.page_table, c.stream, c.positions},
-                options)
-          : entry_top_k(c.b, q, entry, weights, c.sequence_begin, options);
+  const ValueId entries = c.options.cache
+                              ? entry_top_k_paged(c.b,
+                                                  {q, cached(c, "index", layer, entry), weights,
+                                                   places_of(c, layer).page_table, c.stream, c.positions},
+                                                  options)
+                              : entry_top_k(c.b, q, entry, weights, c.sequence_begin, options);
   const ValueId ids = block_ids(c.b, entries, places(c), spec.block);
   return reshape(c.b, ids, Shape{c.tokens(), 1, c.b.shape(ids)[1]});
 }
@@ -89,10 +89,11 @@ ValueId choose_blocks(ForwardContext& c, const BlockIndexerSpec& spec, int32_t l
   ValueId k = reshape(c.b, apply(c, spec.k_norm, heads.k), Shape{c.tokens(), 1, spec.dim});
   k = rotate_halves(c, spec, k);
   const BlockTopKOptions options{.n = spec.blocks, .block = spec.block, .local = spec.local};
-  return c.options.cache
-             ? block_top_k_paged(c.b, {q, cached(c, "index", layer, k), c.page_table, c.stream, c.positions},
-                                 options)
-             : block_top_k(c.b, q, k, c.sequence_begin, options);
+  return c.options.cache ? block_top_k_paged(c.b,
+                                             {q, cached(c, "index", layer, k), places_of(c, layer).page_table,
+                                              c.stream, c.positions},
+                                             options)
+                         : block_top_k(c.b, q, k, c.sequence_begin, options);
 }
 
 ValueId choose_keys(ForwardContext& c, const IndexerSpec& spec, int32_t layer, ValueId x, ValueId q_latent) {
@@ -105,9 +106,9 @@ ValueId choose_keys(ForwardContext& c, const IndexerSpec& spec, int32_t layer, V
   k = rotate_from(c, spec.rope, spec.rope_from, k);
   const double factor = 1 / std::sqrt(static_cast<double>(spec.dim));
   if (!c.options.cache) return index_top_k(c.b, q, k, weights, c.sequence_begin, spec.keys, factor);
-  return index_top_k_paged(c.b,
-                           {q, cached(c, "index", layer, k), weights, c.page_table, c.stream, c.positions},
-                           spec.keys, factor);
+  return index_top_k_paged(
+      c.b, {q, cached(c, "index", layer, k), weights, places_of(c, layer).page_table, c.stream, c.positions},
+      spec.keys, factor);
 }
 
 ValueId attend_chosen(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k,
@@ -124,7 +125,7 @@ ValueId attend_chosen(ForwardContext& c, const AttendSpec& spec, int32_t layer, 
                   : sparse_attention(c.b, q, k, v, ids, spec.scale);
   }
   const SparsePagedInputs inputs{
-      q, cached(c, "k", layer, k), cached(c, "v", layer, v), c.page_table, c.stream, ids};
+      q, cached(c, "k", layer, k), cached(c, "v", layer, v), places_of(c, layer).page_table, c.stream, ids};
   return biased ? biased_sparse_paged_attention(c.b, inputs, sinks, spec.scale)
                 : sparse_paged_attention(c.b, inputs, spec.scale);
 }
@@ -156,7 +157,7 @@ ValueId attend_masked(ForwardContext& c, const AttentionSpec& a, int32_t layer, 
     c.b.set_name(fmt::format("layer {} mask", layer));
     ids.push_back(c.options.cache ? index_top_k_paged(c.b,
                                                       {query, cached(c, part.c_str(), layer, key), ones,
-                                                       c.page_table, c.stream, c.positions},
+                                                       places_of(c, layer).page_table, c.stream, c.positions},
                                                       mask.keep, 1)
                                   : index_top_k(c.b, query, key, ones, c.sequence_begin, mask.keep, 1));
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/layers.h"
+#include "models/attend.h"
 #include "ops/biased_sparse_attention.h"
 #include "ops/columns.h"
 #include "ops/entry_ids.h"
@@ -75,7 +75,9 @@ ValueId choose_entries(Context& c, const CompressedAttentionSpec& a, int32_t lay
   c.b.set_name(fmt::format("layer {} indexer", layer));
   if (!c.options.cache) return entry_top_k(c.b, q, entry, weights, c.sequence_begin, options);
   return entry_top_k_paged(
-      c.b, {q, cached(c, "index", layer, entry), weights, c.page_table, c.stream, c.positions}, options);
+      c.b,
+      {q, cached(c, "index", layer, entry), weights, places_of(c, layer).page_table, c.stream, c.positions},
+      options);
 }
 
 // Attention of q to the window of keys and to the entries.
@@ -94,8 +96,8 @@ ValueId attend_compressed(Context& c, const CompressedAttentionSpec& a, int32_t 
   const CacheOptions& cache = *c.options.cache;
   const ValueId keys =
       reshape(c.b, cached(c, "k", layer, pair), Shape{cache.pages, 2 * cache.page_tokens, 1, dim});
-  return biased_sparse_paged_attention(c.b, {q, keys, keys, c.page_table, c.stream, by_group}, sinks,
-                                       a.attend.scale);
+  return biased_sparse_paged_attention(
+      c.b, {q, keys, keys, places_of(c, layer).page_table, c.stream, by_group}, sinks, a.attend.scale);
 }
 
 // The projection of each group of heads by its own matrix, then of all together.

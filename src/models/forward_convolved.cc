@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "models/layers.h"
+#include "models/attend.h"
 #include "ops/add.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"

@@ -109,10 +109,14 @@ Result<ModelSpec> read_gemma3(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kGemmaGguf = {GgufLayout{"gemma"}};
+constexpr std::array kGemma2Gguf = {GgufLayout{"gemma2"}};
+constexpr std::array kGemma3Gguf = {GgufLayout{"gemma3"}};
+
 constexpr Family kFamilies[] = {
-    {"gemma", {"gemma"}, {}, read_gemma},
-    {"gemma2", {"gemma2"}, {}, read_gemma2},
-    {"gemma3", {"gemma3_text"}, {}, read_gemma3},
+    {"gemma", {"gemma"}, kGemmaGguf, read_gemma},
+    {"gemma2", {"gemma2"}, kGemma2Gguf, read_gemma2},
+    {"gemma3", {"gemma3_text"}, kGemma3Gguf, read_gemma3},
     {"vaultgemma", {"vaultgemma"}, {}, read_vaultgemma},
 };
 

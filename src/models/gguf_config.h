@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "io/checkpoint.h"
+#include "models/model_spec.h"
 
 namespace tenon {
 
@@ -14,5 +15,8 @@ Result<Json> gguf_config(const Checkpoint& checkpoint);
 
 // config.json of a Hugging Face folder, or gguf_config().
 Result<Json> checkpoint_config(const Checkpoint& checkpoint);
+
+// What the model is. Errors as checkpoint_config and read_model_spec.
+Result<ModelSpec> checkpoint_spec(const Checkpoint& checkpoint);
 
 }  // namespace tenon

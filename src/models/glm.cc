@@ -25,9 +25,11 @@ Result<ModelSpec> read_glm4(ConfigReader& config) {
   return read_decoder(config, traits);
 }
 
+constexpr std::array kGlm4Gguf = {GgufLayout{"glm4"}};
+
 constexpr Family kFamilies[] = {
     {"glm", {"glm"}, {}, read_glm},
-    {"glm4", {"glm4"}, {}, read_glm4},
+    {"glm4", {"glm4"}, kGlm4Gguf, read_glm4},
 };
 
 }  // namespace

@@ -162,8 +162,10 @@ Result<ModelSpec> read_hyperclovax(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kGraniteGguf = {GgufLayout{"granite", /*permuted_rope=*/true}};
+
 constexpr Family kFamilies[] = {
-    {"granite", {"granite"}, {}, read_granite},
+    {"granite", {"granite"}, kGraniteGguf, read_granite},
     {"granitemoe", {"granitemoe", "granitemoeshared"}, {}, read_granite_moe},
     {"granitemoe_swa", {"granitemoe_swa"}, {}, read_granite_moe_swa},
     {"granitemoehybrid", {"granitemoehybrid"}, {}, read_granite_hybrid},

@@ -23,6 +23,15 @@ ValueId weight_vector(ForwardContext& c, const std::string& name, Shape shape) {
   return c.b.add_static(Role::weight, name, {DType::f32, shape});
 }
 
+ValueId add_indices(Builder& builder, std::string name, std::vector<float> values) {
+  Program& program = builder.program();
+  const size_t before = program.values.size();
+  const Type type{DType::i32, Shape{static_cast<int64_t>(values.size())}};
+  const ValueId id = builder.add_static(Role::constant, std::move(name), type);
+  if (program.values.size() > before) program.constants.push_back({id, std::move(values)});
+  return id;
+}
+
 ValueId apply(ForwardContext& c, const LinearSpec& spec, ValueId x) {
   const std::string& owner = spec.weight_path.empty() ? spec.path : spec.weight_path;
   const ValueId weight = weight_matrix(c, owner + spec.weight_name, Shape{spec.out, spec.in});

@@ -12,14 +12,20 @@
 
 namespace tenon {
 
+// Where the tokens of a run go in a cache, and where those before them lie.
+struct CachePlaces {
+  ValueId slots, page_table;
+};
+
 // What every layer of one program shares.
 struct ForwardContext {
   Builder& b;
   const ModelSpec& spec;
   const ForwardOptions& options;
-  std::vector<ValueId> rope_tables;   // one for each of the spec's ropes
-  ValueId sequence_begin;             // packed
-  ValueId slots, stream, page_table;  // cached
+  std::vector<ValueId> rope_tables;       // one for each of the spec's ropes
+  ValueId sequence_begin;                 // packed
+  ValueId stream;                         // cached
+  std::map<int64_t, CachePlaces> places;  // cached, by pages of the ring; 0: of the whole history
   ValueId ids, positions;
   ValueId embedded;                             // the stream before the first block
   ValueId per_layer;                            // [tokens, blocks, width] or invalid
@@ -32,6 +38,8 @@ struct ForwardContext {
 
 ValueId weight_matrix(ForwardContext& c, const std::string& name, Shape shape);  // in the weights' dtype
 ValueId weight_vector(ForwardContext& c, const std::string& name, Shape shape);  // f32
+// Fixed i32 values, [values].
+ValueId add_indices(Builder& builder, std::string name, std::vector<float> values);
 ValueId apply(ForwardContext& c, const LinearSpec& spec, ValueId x);
 ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x);
 // x itself where the factor is 1.
@@ -51,8 +59,6 @@ ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId
 // The same with the keys that ids name: [tokens, n], or [tokens, groups, n] by group of heads.
 ValueId attend_chosen(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k,
                       ValueId v, ValueId ids);
-// Rows [tokens, heads, dim] in a cache of the layer.
-ValueId cached(ForwardContext& c, const char* part, int32_t layer, ValueId rows);
 ValueId choose_keys(ForwardContext& c, const IndexerSpec& spec, int32_t layer, ValueId x, ValueId q_latent);
 ValueId choose_blocks(ForwardContext& c, const BlockIndexerSpec& spec, int32_t layer, ValueId x);
 ValueId apply_convolved_attention(ForwardContext& c, const ConvolvedAttentionSpec& spec, int32_t layer,
@@ -68,9 +74,6 @@ ValueId convolve(ForwardContext& c, const ConvSpec& spec, int32_t layer, ValueId
                  int64_t dilation = 1);
 ValueId as_f32(ForwardContext& c, ValueId x);
 ValueId apply_latent_attention(ForwardContext& c, const LatentAttentionSpec& spec, int32_t layer, ValueId x);
-ValueId scale_by_position(ForwardContext& c, const std::optional<PositionScale>& scale, ValueId q);
-// out * gate [tokens, heads * dim], by head or by element.
-ValueId gated(ForwardContext& c, GateKind kind, ValueId out, ValueId gate, int64_t heads);
 ValueId rotate(ForwardContext& c, int32_t rope, ValueId x);
 // Rotates the elements of each head from `from` on.
 ValueId rotate_from(ForwardContext& c, int32_t rope, int64_t from, ValueId x);

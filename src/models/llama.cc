@@ -48,6 +48,31 @@ Result<ModelSpec> read_internlm3(ConfigReader& config) {
   return read_decoder(config, traits);
 }
 
+// InternLM2's own code: projections of q, k and v fused, each key head's queries with its key and value.
+Result<ModelSpec> read_internlm2(ConfigReader& config) {
+  DecoderTraits traits;
+  DecoderNames& names = traits.names;
+  names.embedding = "model.tok_embeddings";
+  names.head = "output";
+  names.attention = "attention";
+  names.qkv = "wqkv";
+  names.o = "wo";
+  names.mlp = "feed_forward";
+  names.gate = "w1";
+  names.up = "w3";
+  names.down = "w2";
+  names.mixer_norm = "attention_norm";
+  names.feed_forward_norm = "ffn_norm";
+  traits.set_qkv_bias(config.flag_or("bias", false));
+  traits.o_bias = traits.q_bias;
+  ModelSpec spec = read_decoder(config, traits);
+  for (BlockSpec& block : spec.blocks) {
+    AttentionSpec& a = attention_of(block);
+    a.qkv_groups = a.kv_heads;
+  }
+  return spec;
+}
+
 Result<ModelSpec> read_cwm(ConfigReader& config) {
   ModelSpec spec = read_decoder(config, llama_traits(config));
   set_windows(spec, read_windows(config));
@@ -125,26 +150,11 @@ Result<ModelSpec> read_exaone(ConfigReader& config) {
   return spec;
 }
 
-// InternLM 2: Llama whose q, k and v are one matrix, by key head, each with its queries first.
-Result<ModelSpec> read_internlm2(ConfigReader& config) {
-  DecoderTraits traits;
-  traits.names.embedding = "model.tok_embeddings";
-  traits.names.head = "output";
-  traits.names.attention = "attention";
-  traits.names.qkv = "wqkv";
-  traits.names.o = "wo";
-  traits.names.mlp = "feed_forward";
-  traits.names.gate = "w1";
-  traits.names.up = "w3";
-  traits.names.down = "w2";
-  traits.names.mixer_norm = "attention_norm";
-  traits.names.feed_forward_norm = "ffn_norm";
-  traits.set_qkv_bias(config.flag_or("bias", false));
-  traits.o_bias = traits.q_bias;
-  ModelSpec spec = read_decoder(config, traits);
-  for (BlockSpec& block : spec.blocks) attention_of(block).qkv_groups = attention_of(block).kv_heads;
-  return spec;
-}
+constexpr std::array kSmollm3Gguf = {GgufLayout{"smollm3", /*permuted_rope=*/true}};
+constexpr std::array kArceeGguf = {GgufLayout{"arcee", /*permuted_rope=*/true}};
+constexpr std::array kErnie45Gguf = {GgufLayout{"ernie4_5"}};
+constexpr std::array kHunyuanDenseGguf = {GgufLayout{"hunyuan-dense"}};
+constexpr std::array kSeedOssGguf = {GgufLayout{"seed_oss"}};
 
 constexpr Family kFamilies[] = {
     {"llama", {"llama"}, kLlamaGguf, read_llama},
@@ -154,12 +164,12 @@ constexpr Family kFamilies[] = {
     {"internlm3", {"internlm3"}, {}, read_internlm3},
     {"iquestcoder", {"iquestcoder"}, {}, read_llama},
     {"cwm", {"cwm"}, {}, read_cwm},
-    {"smollm3", {"smollm3"}, {}, read_smollm3},
-    {"arcee", {"arcee"}, {}, read_arcee},
+    {"smollm3", {"smollm3"}, kSmollm3Gguf, read_smollm3},
+    {"arcee", {"arcee"}, kArceeGguf, read_arcee},
     {"helium", {"helium"}, {}, read_helium},
-    {"ernie4_5", {"ernie4_5"}, {}, read_ernie},
-    {"seed_oss", {"seed_oss"}, {}, read_seed},
-    {"hunyuan", {"hunyuan_v1_dense"}, {}, read_hunyuan},
+    {"ernie4_5", {"ernie4_5"}, kErnie45Gguf, read_ernie},
+    {"seed_oss", {"seed_oss"}, kSeedOssGguf, read_seed},
+    {"hunyuan", {"hunyuan_v1_dense"}, kHunyuanDenseGguf, read_hunyuan},
     {"exaone", {"exaone"}, {}, read_exaone},
 };
 

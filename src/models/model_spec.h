@@ -538,6 +538,13 @@ struct StoredBlock {
   bool transposed = false;
 };
 
+// How a checkpoint's matrices are quantised beside their dtype: the method by its file's name for it, and the
+// extents of values that share a scale (0: a scale a matrix or a row, as their number says).
+struct StoredQuantisation {
+  std::string method;  // empty: not
+  int64_t block_rows = 0, block_columns = 0;
+};
+
 struct ModelSpec {
   std::string family;        // as in family_list.inc; for people and records
   std::string architecture;  // as the file names it ("LlamaForCausalLM", "llama")
@@ -582,6 +589,8 @@ struct ModelSpec {
   std::map<std::string, std::vector<StoredBlock>> stored;
   std::vector<std::string>
       ignored;  // beginnings or ends of names of tensors that carry nothing that is needed
+  StoredQuantisation quantisation;
+  bool multimodal = false;  // the checkpoint has parts beside the language model, which are not read
 };
 
 }  // namespace tenon

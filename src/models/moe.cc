@@ -353,19 +353,23 @@ Result<ModelSpec> read_exaone_moe(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kGptOssGguf = {GgufLayout{"gpt-oss"}};
+constexpr std::array kQwen2moeGguf = {GgufLayout{"qwen2moe"}};
+constexpr std::array kQwen3moeGguf = {GgufLayout{"qwen3moe"}};
+
 constexpr Family kFamilies[] = {
     {"llama4", {"llama4_text"}, {}, read_llama4},
     {"exaone_moe", {"exaone_moe"}, {}, read_exaone_moe},
     {"mixtral", {"mixtral"}, {}, read_mixtral},
-    {"qwen2_moe", {"qwen2_moe"}, {}, read_qwen2_moe},
-    {"qwen3_moe", {"qwen3_moe"}, {}, read_qwen3_moe},
+    {"qwen2_moe", {"qwen2_moe"}, kQwen2moeGguf, read_qwen2_moe},
+    {"qwen3_moe", {"qwen3_moe"}, kQwen3moeGguf, read_qwen3_moe},
     {"olmoe", {"olmoe", "flex_olmo"}, {}, read_olmoe},
     {"minimax_m2", {"minimax_m2"}, {}, read_minimax_m2},
     {"glm4_moe", {"glm4_moe", "solar_open"}, {}, read_glm4_moe},
     {"dots1", {"dots1"}, {}, read_dots1},
     {"ernie4_5_moe", {"ernie4_5_moe"}, {}, read_ernie_moe},
     {"hunyuan_v1_moe", {"hunyuan_v1_moe"}, {}, read_hunyuan_moe},
-    {"gpt_oss", {"gpt_oss"}, {}, read_gpt_oss},
+    {"gpt_oss", {"gpt_oss"}, kGptOssGguf, read_gpt_oss},
 };
 
 }  // namespace

@@ -51,9 +51,12 @@ Result<ModelSpec> read_olmo3(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kOlmoGguf = {GgufLayout{"olmo", /*permuted_rope=*/true}};
+constexpr std::array kOlmo2Gguf = {GgufLayout{"olmo2"}};
+
 constexpr Family kFamilies[] = {
-    {"olmo", {"olmo"}, {}, read_olmo},
-    {"olmo2", {"olmo2"}, {}, read_olmo2},
+    {"olmo", {"olmo"}, kOlmoGguf, read_olmo},
+    {"olmo2", {"olmo2"}, kOlmo2Gguf, read_olmo2},
     {"olmo3", {"olmo3"}, {}, read_olmo3},
 };
 

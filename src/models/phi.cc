@@ -49,8 +49,10 @@ Result<ModelSpec> read_phi(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kPhi3Gguf = {GgufLayout{"phi3"}};
+
 constexpr Family kFamilies[] = {
-    {"phi3", {"phi3"}, {}, read_phi3},
+    {"phi3", {"phi3"}, kPhi3Gguf, read_phi3},
     {"phi", {"phi"}, {}, read_phi},
 };
 

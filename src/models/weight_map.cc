@@ -11,7 +11,7 @@
 #include "ir/builder.h"
 #include "models/family.h"
 #include "models/forward.h"
-#include "models/gguf_names.h"
+#include "models/gguf_layouts.h"
 
 namespace tenon {
 namespace {
@@ -27,13 +27,42 @@ int64_t rotary_heads(const ModelSpec& spec, std::string_view name) {
   return 0;
 }
 
-// Tensors that carry nothing a model needs: recomputed frequencies, and a copy of a tied head.
-bool is_harmless(const ModelSpec& spec, std::string_view tensor) {
-  for (const std::string& part : spec.ignored) {
-    if (tensor.starts_with(part) || tensor.ends_with(part)) return true;
+// What a file has in place of the beginning of transformers' names.
+struct Prefix {
+  std::string from, to;
+
+  std::string apply(const std::string& name) const {
+    return name.starts_with(from) ? to + name.substr(from.size()) : name;
   }
-  return tensor.ends_with("rotary_emb.inv_freq") || tensor == "rope_freqs.weight" ||
-         (spec.tied && tensor == spec.head.path + ".weight");
+};
+
+// Found by where the embedding is: the first of the known forms under which it is there.
+Prefix find_prefix(const Checkpoint& checkpoint, const std::string& embedding) {
+  std::vector<Prefix> forms = {{"", ""}, {"", "language_model."}, {"", "thinker."}};
+  for (const char* inner : {"model.language_model.", "model.text_model.", "language_model."})
+    forms.push_back({"model.", inner});
+  forms.push_back({embedding.substr(0, embedding.find('.') + 1), ""});
+  for (const Prefix& form : forms) {
+    if (checkpoint.find(form.apply(embedding))) return form;
+  }
+  return {};
+}
+
+// Why a tensor that nothing reads does no harm; empty where it may.
+std::string_view why_harmless(const ModelSpec& spec, const Prefix& prefix, std::string_view tensor) {
+  for (const std::string& part : spec.ignored) {
+    if (tensor.starts_with(part) || tensor.ends_with(part)) return "the language model does not need it";
+  }
+  if (tensor.ends_with("rotary_emb.inv_freq") || tensor == "rope_freqs.weight" ||
+      tensor.starts_with("rope_factors_"))
+    return "frequencies are computed";
+  const std::string head = prefix.apply(spec.head.path + ".weight");
+  if (spec.tied && tensor == head) return "the head is tied to the embedding";
+  if (!spec.quantisation.method.empty() && tensor.ends_with("_scale"))
+    return "activations are not quantised here";
+  const std::string own = prefix.to.empty() ? "model." : prefix.to;
+  if (spec.multimodal && !tensor.starts_with(own) && tensor != head) return "it belongs to another modality";
+  return {};
 }
 
 std::string some_of(const std::vector<std::string>& names) {
@@ -85,15 +114,27 @@ std::string renamed(const ModelSpec& spec, std::string name) {
   return name;
 }
 
-// Where the file keeps a weight, by the specification alone.
-std::vector<StoredBlock> stored_blocks(const ModelSpec& spec, const WeightNeed& need, bool gguf) {
+// Where the file keeps a weight, by the specification alone: in parts, or in one tensor as it is.
+struct StoredParts {
+  std::vector<StoredBlock> blocks;
+  bool whole = false;
+};
+
+StoredParts stored_parts(const ModelSpec& spec, const WeightNeed& need, bool gguf) {
+  StoredParts parts;
   const auto cut = spec.stored.find(need.name);
-  if (cut != spec.stored.end()) return cut->second;
+  if (gguf) {
+    parts.blocks = gguf_blocks(spec, need.name);
+  } else if (cut != spec.stored.end()) {
+    parts.blocks = cut->second;
+  }
+  if (!parts.blocks.empty()) return parts;
   StoredBlock whole;
-  whole.tensor = gguf ? gguf_tensor_name(need.name) : renamed(spec, need.name);
+  whole.tensor = gguf ? gguf_tensor_name(need.name, gguf_architecture(spec.architecture).norms_after)
+                      : renamed(spec, need.name);
   whole.rows = as_matrix(need.shape).rows;
   whole.columns = as_matrix(need.shape).columns;
-  return {whole};
+  return {{whole}, true};
 }
 
 bool lies_within(const StoredBlock& block, const Shape& shape) {
@@ -104,10 +145,10 @@ bool lies_within(const StoredBlock& block, const Shape& shape) {
          block.from_column + columns <= stored.columns;
 }
 
-Error wrong_shape(const Checkpoint& checkpoint, const CheckpointTensor& tensor, const std::string& wanted) {
+Error wrong_shape(const Checkpoint& checkpoint, const SourceBlock& block, const std::string& wanted) {
   return bad_file(
-      fmt::format("its shape is {}, but the configuration asks for {}", tensor.shape.text(), wanted),
-      fmt::format("{}: {}", checkpoint.path(), tensor.name),
+      fmt::format("its shape is {}, but the configuration asks for {}", block.stored_shape.text(), wanted),
+      fmt::format("{}: {}", checkpoint.path(), block.tensor),
       "The configuration and the weights are not of the same model.");
 }
 
@@ -119,33 +160,40 @@ bool holds_ids(const ModelSpec& spec, std::string_view name) {
   });
 }
 
+// What all weights of a checkpoint are looked up by.
+struct Lookup {
+  const ModelSpec& spec;
+  const Checkpoint& checkpoint;
+  Prefix prefix;
+  bool permuted = false;  // rows of q and k, as GGUF has them
+};
+
 // The blocks of one weight, checked against the file; names of missing tensors are added to `missing`.
-Result<WeightSource> find_source(const ModelSpec& spec, const Checkpoint& checkpoint, const WeightNeed& need,
-                                 bool permuted, std::vector<std::string>& missing) {
+Result<WeightSource> find_source(const Lookup& lookup, const WeightNeed& need,
+                                 std::vector<std::string>& missing) {
+  const auto& [spec, checkpoint, prefix, permuted] = lookup;
   const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
-  WeightSource source{need.name, need.shape, {}, !spec.stored.contains(need.name)};
+  const StoredParts parts = stored_parts(spec, need, gguf);
+  WeightSource source{need.name, need.shape, {}, parts.whole};
+  const bool ids = holds_ids(spec, need.name);
   int64_t next_row = 0;
-  for (StoredBlock wanted : stored_blocks(spec, need, gguf)) {
-    const CheckpointTensor* tensor = checkpoint.find(wanted.tensor);
-    if (!tensor) {
-      missing.push_back(wanted.tensor);
+  for (const StoredBlock& wanted : parts.blocks) {
+    SourceBlock block{wanted, {}};
+    block.tensor = prefix.apply(wanted.tensor);
+    ASSIGN_OR_RETURN(const bool found, find_stored(checkpoint, spec.quantisation, block, ids));
+    if (!found) {
+      missing.push_back(block.tensor);
       continue;
     }
-    if (source.whole && tensor->shape != need.shape)
-      return wrong_shape(checkpoint, *tensor, need.shape.text());
-    if (wanted.rows == 0) {
-      wanted.row = next_row;
-      wanted.rows = as_matrix(tensor->shape).rows;
+    if (source.whole && block.stored_shape != need.shape)
+      return wrong_shape(checkpoint, block, need.shape.text());
+    if (block.rows == 0) {
+      block.row = next_row;
+      block.rows = as_matrix(block.stored_shape).rows;
     }
-    next_row = wanted.row + wanted.rows;
-    if (next_row > as_matrix(need.shape).rows) return wrong_shape(checkpoint, *tensor, "less");
-    if (!lies_within(wanted, tensor->shape)) return wrong_shape(checkpoint, *tensor, "more");
-    const bool ids = tensor->dtype == DType::i64 || tensor->dtype == DType::i32;
-    if (!can_dequantise(tensor->dtype) && !(ids && holds_ids(spec, need.name))) {
-      return bad_file(fmt::format("weights of type {} are not supported", dtype_name(tensor->dtype)),
-                      fmt::format("{}: {}", checkpoint.path(), tensor->name));
-    }
-    SourceBlock block{wanted, tensor->shape, tensor->dtype, 0};
+    next_row = block.row + block.rows;
+    if (next_row > as_matrix(need.shape).rows) return wrong_shape(checkpoint, block, "less");
+    if (!lies_within(block, block.stored_shape)) return wrong_shape(checkpoint, block, "more");
     if (permuted) block.rope_heads = rotary_heads(spec, need.name);
     source.blocks.push_back(std::move(block));
   }
@@ -169,8 +217,11 @@ Status load_rows(const Checkpoint& checkpoint, const SourceBlock& block, const M
                   static_cast<size_t>(stored_row_bytes));
       continue;
     }
-    const int64_t stored_elements = one_row ? elements : stored.columns;
-    dequantise_row(block.stored, from, row.data(), stored_elements);
+    if (one_row) {
+      dequantise_row(block.stored, from, row.data(), elements);
+    } else {
+      read_stored_row(checkpoint, block, stored_row(block, r), row.data());
+    }
     const float* begin = row.data() + (one_row ? 0 : block.from_column);
     RETURN_IF_ERROR(check_finite(block, begin, elements, stored_row(block, r)));
     narrow(begin, dtype, destination, (block.row + r) * logical.columns + block.column, elements);
@@ -181,12 +232,9 @@ Status load_rows(const Checkpoint& checkpoint, const SourceBlock& block, const M
 Status load_transposed(const Checkpoint& checkpoint, const SourceBlock& block, const Matrix& logical,
                        DType dtype, std::byte* destination) {
   const Matrix stored = as_matrix(block.stored_shape);
-  const std::span<const std::byte> bytes = checkpoint.bytes(block.tensor);
-  const int64_t stored_row_bytes = static_cast<int64_t>(bytes.size()) / stored.rows;
   std::vector<float> row(static_cast<size_t>(stored.columns));
   for (int64_t j = 0; j < block.columns; ++j) {
-    dequantise_row(block.stored, bytes.data() + (block.from_row + j) * stored_row_bytes, row.data(),
-                   stored.columns);
+    read_stored_row(checkpoint, block, block.from_row + j, row.data());
     RETURN_IF_ERROR(check_finite(block, row.data(), stored.columns, block.from_row + j));
     for (int64_t i = 0; i < block.rows; ++i) {
       narrow(&row[static_cast<size_t>(block.from_column + i * block.stride)], dtype, destination,
@@ -222,13 +270,17 @@ const WeightSource* WeightMap::find(std::string_view name) const {
 Result<WeightMap> map_weights(const ModelSpec& spec, const Checkpoint& checkpoint) {
   const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
   const GgufLayout* layout = gguf ? find_gguf_layout(spec.architecture) : nullptr;
-  const bool permuted = layout && layout->permuted_rope;
+  Lookup lookup{spec, checkpoint, {}, layout && layout->permuted_rope};
+  if (!gguf) lookup.prefix = find_prefix(checkpoint, renamed(spec, spec.embedding_path + ".weight"));
   WeightMap map;
   std::vector<std::string> missing;
   std::set<std::string, std::less<>> used;
   for (const WeightNeed& need : weights_needed(spec)) {
-    ASSIGN_OR_RETURN(WeightSource source, find_source(spec, checkpoint, need, permuted, missing));
-    for (const SourceBlock& block : source.blocks) used.insert(block.tensor);
+    ASSIGN_OR_RETURN(WeightSource source, find_source(lookup, need, missing));
+    for (const SourceBlock& block : source.blocks) {
+      used.insert(block.tensor);
+      if (!block.scales.tensor.empty()) used.insert(block.scales.tensor);
+    }
     map.sources.push_back(std::move(source));
   }
   if (!missing.empty()) {
@@ -239,7 +291,12 @@ Result<WeightMap> map_weights(const ModelSpec& spec, const Checkpoint& checkpoin
   std::vector<std::string> unknown;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (used.contains(tensor.name)) continue;
-    (is_harmless(spec, tensor.name) ? map.unused : unknown).push_back(tensor.name);
+    const std::string_view why = why_harmless(spec, lookup.prefix, tensor.name);
+    if (why.empty()) {
+      unknown.push_back(tensor.name);
+    } else {
+      map.unused.push_back({tensor.name, why});
+    }
   }
   if (!unknown.empty()) {
     return bad_file(fmt::format("{} tensors belong to nothing in this architecture: {}", unknown.size(),

@@ -14,6 +14,7 @@
 #include "io/checkpoint.h"
 #include "ir/type.h"
 #include "models/model_spec.h"
+#include "models/stored_values.h"
 
 namespace tenon {
 
@@ -25,15 +26,6 @@ struct WeightNeed {
 // In the order of the forward Program.
 std::vector<WeightNeed> weights_needed(const ModelSpec& spec);
 
-// A block of a weight and the stored block that it comes from (model_spec.h), with what the file says of the
-// tensor. `rope_heads` > 0: GGUF keeps rotary pairs next to each other in q and k; their rows are put back to
-// the half-split order, by head.
-struct SourceBlock : StoredBlock {
-  Shape stored_shape;
-  DType stored = DType::f32;
-  int64_t rope_heads = 0;
-};
-
 struct WeightSource {
   std::string name;  // logical
   Shape shape;
@@ -44,13 +36,22 @@ struct WeightSource {
   DType stored() const { return blocks[0].stored; }
 };
 
+// A tensor that nothing reads, and why that does no harm.
+struct UnusedTensor {
+  std::string name;
+  std::string_view why;
+};
+
 struct WeightMap {
   std::vector<WeightSource> sources;  // one for each need, in its order
-  std::vector<std::string> unused;    // tensors that nothing reads and that are known to be harmless
+  std::vector<UnusedTensor> unused;
 
   const WeightSource* find(std::string_view name) const;
 };
 
+// Names may have another prefix than transformers gives them: the text part of a multimodal model lies under
+// `language_model.` or `model.language_model.`, and a base model has no `model.` or `transformer.`.
+//
 // Errors: not_found listing the missing tensors, bad_file for a shape that differs from the configuration's
 // or a tensor that nothing reads and that is not known to be harmless.
 Result<WeightMap> map_weights(const ModelSpec& spec, const Checkpoint& checkpoint);

@@ -33,6 +33,16 @@ bool is_experts(const Program& program, const Op& op) {
   return weight.role == Role::weight && weight.name == op.name;
 }
 
+// A grouped product with a linear layer's weight cut by head, rows of one head each (the weight's own way
+// round, or not): where latent attention decodes.
+bool is_by_head(const Program& program, const Op& op) {
+  if (op.def != &grouped_matmul_op() || op.name.empty()) return false;
+  const OpId cut = program.value(op.inputs[1]).producer;
+  if (!cut.valid() || program.op(cut).def != &reshape_op()) return false;
+  const Value& weight = program.value(program.op(cut).inputs[0]);
+  return weight.role == Role::weight && weight.name == op.name + ".weight";
+}
+
 std::string parent_of(const std::string& module) {
   return module.substr(0, module.rfind('.'));
 }
@@ -69,17 +79,32 @@ Status check_patterns(const std::map<std::string, T>& patterns, const std::vecto
   return {};
 }
 
-struct ExpertValues {
+struct GroupedValues {
   ValueId x, group, base, a, b;
 };
 
-ValueId add_expert_adapter(Builder& b, const AdapterModule& module, const ExpertValues& v) {
+ValueId add_expert_adapter(Builder& b, const AdapterModule& module, const GroupedValues& v) {
   b.set_name(module.module + ".lora");
   const ValueId a = reshape(b, v.a, Shape{module.experts, module.rank, module.in});
   const ValueId by_rank = reshape(b, v.b, Shape{module.out, module.rank, module.experts});
   const ValueId low = grouped_matmul(b, v.x, a, v.group);
   return grouped_matmul(b, low, permute(b, by_rank, {2, 0, 1}), v.group,
                         {.alpha = module.scale, .addend = v.base});
+}
+
+// out = base + scale * (x · A^T) · B^T, or scale * (x · B) · A the other way round, with the rows of B that
+// belong to the head of each row of x.
+ValueId add_adapter_by_head(Builder& b, const AdapterModule& module, const GroupedValues& v, bool transposed,
+                            int64_t heads) {
+  b.set_name(module.module + ".lora");
+  const DType compute = b.dtype(v.x);
+  const ValueId by_head = reshape(b, v.b, Shape{heads, module.out / heads, module.rank});
+  if (transposed) {
+    const ValueId low = matmul(b, v.x, v.a, {.trans_b = true, .out_dtype = compute});
+    return grouped_matmul(b, low, by_head, v.group, {.alpha = module.scale, .addend = v.base});
+  }
+  const ValueId low = grouped_matmul(b, v.x, by_head, v.group, {.trans_b = false});
+  return matmul(b, low, v.a, {.alpha = module.scale, .out_dtype = compute, .addend = v.base});
 }
 
 }  // namespace
@@ -156,7 +181,9 @@ Program add_adapters(const Program& program, const std::vector<AdapterModule>& m
   Builder& b = rewriter.builder();
   for (const Op& op : program.ops) {
     rewriter.copy(op);
-    const auto at = is_linear(program, op) || is_experts(program, op) ? index.find(op.name) : index.end();
+    const bool by_head = is_by_head(program, op);
+    const bool is_adaptable = by_head || is_linear(program, op) || is_experts(program, op);
+    const auto at = is_adaptable ? index.find(op.name) : index.end();
     if (at == index.end()) continue;
     adapted.insert(at->second);
     const AdapterModule& module = modules[static_cast<size_t>(at->second)];
@@ -166,6 +193,12 @@ Program add_adapters(const Program& program, const std::vector<AdapterModule>& m
     ValueId x = rewriter.map(op.inputs[0]);
     const DType compute = b.dtype(x);
     b.set_name(module.module + ".lora");
+    if (by_head) {
+      const GroupedValues values{x, rewriter.map(op.inputs[2]), base, a, bb};
+      const int64_t heads = program.value(op.inputs[1]).type.shape[0];
+      rewriter.set(op.outputs[0], add_adapter_by_head(b, module, values, op.attrs.flag("trans_b"), heads));
+      continue;
+    }
     if (module.experts > 0) {
       const ValueId group = rewriter.map(op.inputs[2]);
       rewriter.set(op.outputs[0], add_expert_adapter(b, module, {x, group, base, a, bb}));

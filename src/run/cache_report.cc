@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "base/bytes.h"
+#include "base/checked_math.h"
+#include "models/cache_layout.h"
 #include "run/programs.h"
 
 namespace tenon {
@@ -15,9 +17,10 @@ namespace {
 
 constexpr std::string_view kPrefix = "cache.";
 
-// Layer and part of a cache's name, "cache.<layer>.<part>".
+// Layer and part of a cache's name, "cache.<layer>.<part>" or "cache.<layer>.ring.<part>".
 struct CacheName {
   int64_t layer = 0;
+  bool ring = false;
   std::string_view part;
 };
 
@@ -28,7 +31,13 @@ CacheName parse_name(std::string_view name) {
   const auto [at, error] = std::from_chars(name.data() + kPrefix.size(), end, out.layer);
   CHECK(error == std::errc() && at < end && *at == '.', name);
   out.part = std::string_view(at + 1, static_cast<size_t>(end - at - 1));
+  out.ring = out.part.starts_with(kRingPart);
+  if (out.ring) out.part.remove_prefix(kRingPart.size());
   return out;
+}
+
+bool is_by_token(std::string_view part) {
+  return part == "k" || part == "v" || part == "latent" || part.starts_with("index");
 }
 
 std::string layers_text(int64_t first, int64_t last) {
@@ -39,7 +48,7 @@ std::string layers_text(int64_t first, int64_t last) {
 
 int64_t CacheReport::token_bytes() const {
   int64_t sum = 0;
-  for (const LayerCache& layer : layers) sum += layer.token_bytes;
+  for (const LayerCache& layer : layers) sum += layer.window_tokens == 0 ? layer.token_bytes : 0;
   return sum;
 }
 
@@ -51,29 +60,28 @@ int64_t CacheReport::state_bytes() const {
 
 CacheReport cache_report(const Program& decode) {
   std::map<int64_t, LayerCache> by_layer;
+  const int64_t streams = decode.value(decode.find(kPageTableInput)).type.shape[0];
   for (const Value& value : decode.values) {
     if (value.role != Role::cache || value.producer.valid()) continue;
     const CacheName name = parse_name(value.name);
     LayerCache& layer = by_layer[name.layer];
     layer.layer = name.layer;
     const Shape& shape = value.type.shape;
-    const bool by_token =
-        name.part == "k" || name.part == "v" || name.part == "index" || name.part.starts_with("index_");
-    if (by_token) {
-      layer.token_bytes += value.type.bytes() / (shape[0] * shape[1]);
-    } else {
-      layer.state_bytes += value.type.bytes() / shape[0];
-    }
+    if (is_by_token(name.part)) layer.token_bytes += value.type.bytes() / (shape[0] * shape[1]);
+    if (name.ring) layer.window_tokens = shape[0] / streams * shape[1];
+    if (name.ring || !is_by_token(name.part)) layer.state_bytes += value.type.bytes() / streams;
   }
   CacheReport report;
   for (const auto& [index, layer] : by_layer) report.layers.push_back(layer);
   return report;
 }
 
-CacheReport cache_report(const ModelSpec& spec, DType dtype) {
+CacheReport cache_report(const ModelSpec& spec, DType dtype, int64_t context_tokens) {
+  constexpr int64_t kPageTokens = 16;
+  const int64_t pages = ceil_div(context_tokens, kPageTokens);
   DecodeSettings settings;
   settings.compute = dtype;
-  settings.cache = {.streams = 1, .pages = 1, .page_tokens = 1, .max_pages = 1, .dtype = dtype};
+  settings.cache = {.pages = pages, .page_tokens = kPageTokens, .max_pages = pages, .dtype = dtype};
   return cache_report(decode_program(spec, {}, kDecode, settings));
 }
 
@@ -84,14 +92,12 @@ std::string cache_report_text(const CacheReport& report) {
                  format_bytes(report.token_bytes()), format_bytes(report.state_bytes()));
   for (size_t i = 0; i < report.layers.size();) {
     const LayerCache& first = report.layers[i];
-    size_t end = i + 1;
-    while (end < report.layers.size() && report.layers[end].token_bytes == first.token_bytes &&
-           report.layers[end].state_bytes == first.state_bytes &&
-           report.layers[end].layer == report.layers[end - 1].layer + 1) {
-      ++end;
-    }
+    LayerCache same = first;
+    size_t end = i;
+    while (end < report.layers.size() && report.layers[end] == same) ++end, ++same.layer;
     fmt::format_to(to, "  {:16}", layers_text(first.layer, report.layers[end - 1].layer));
     if (first.token_bytes > 0) fmt::format_to(to, "{} a token", format_bytes(first.token_bytes));
+    if (first.window_tokens > 0) fmt::format_to(to, " of the last {}", first.window_tokens);
     if (first.state_bytes > 0) {
       fmt::format_to(to, "{}{} of state", first.token_bytes > 0 ? ", " : "", format_bytes(first.state_bytes));
     }

@@ -1,5 +1,6 @@
-// What decoding keeps for a sequence, by layer: bytes for each token (keys and values), and the fixed state
-// of convolutions and recurrences. Read off a decoding program, so it is what is allocated.
+// What decoding keeps for a sequence, by layer: bytes for each token (keys and values, or a latent), the same
+// for the last tokens only where a layer sees a window, and the fixed state of convolutions and recurrences.
+// Read off a decoding program, so it is what is allocated.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +14,24 @@ namespace tenon {
 
 struct LayerCache {
   int64_t layer = 0;
-  int64_t token_bytes = 0;  // for each token
-  int64_t state_bytes = 0;  // for each sequence
+  int64_t token_bytes = 0;    // for each token
+  int64_t window_tokens = 0;  // 0: of all tokens; otherwise the last ones that are kept
+  int64_t state_bytes = 0;    // for each sequence, whatever its length: windows too
+
+  bool operator==(const LayerCache&) const = default;
 };
 
 struct CacheReport {
   std::vector<LayerCache> layers;  // those that keep something, in order
 
-  int64_t token_bytes() const;
+  int64_t token_bytes() const;  // that a sequence grows by
   int64_t state_bytes() const;
 };
 
 // Of a program of build_forward() over caches.
 CacheReport cache_report(const Program& decode);
-CacheReport cache_report(const ModelSpec& spec, DType dtype);
+// Of decoding a token at a time in a context of `context_tokens`.
+CacheReport cache_report(const ModelSpec& spec, DType dtype, int64_t context_tokens);
 
 // A line for each run of layers that keep the same.
 std::string cache_report_text(const CacheReport& report);

@@ -47,7 +47,7 @@ BlockSpec convolution_block(const std::string& path) {
 TEST(CacheReport, CountsBytesByTokenAndBySequence) {
   ModelSpec spec = empty_model();
   spec.blocks = {convolution_block("a."), convolution_block("b."), attention_block("c.")};
-  const CacheReport report = cache_report(spec, DType::bf16);
+  const CacheReport report = cache_report(spec, DType::bf16, 4096);
   ASSERT_EQ(report.layers.size(), 3u);
   EXPECT_EQ(report.layers[2].token_bytes, 8);
   EXPECT_EQ(report.layers[2].state_bytes, 0);
@@ -66,7 +66,50 @@ TEST(CacheReport, SharedKeysAreCountedOnce) {
   BlockSpec sharing = attention_block("b.");
   std::get<AttentionSpec>(sharing.mixer).kv_from = 0;
   spec.blocks = {attention_block("a."), sharing};
-  EXPECT_EQ(cache_report(spec, DType::f32).token_bytes(), 16);
+  EXPECT_EQ(cache_report(spec, DType::f32, 4096).token_bytes(), 16);
+}
+
+// Decoding a token at a time needs the last 33 positions at any moment: three pages of 16. Layers that see
+// all grow, and so does one whose keys such a layer reads.
+TEST(CacheReport, WindowsKeepTheirLastTokens) {
+  ModelSpec spec = empty_model();
+  spec.blocks = {attention_block("a."), attention_block("b."), attention_block("c."), attention_block("d.")};
+  const auto attention = [&](size_t i) -> AttentionSpec& {
+    return std::get<AttentionSpec>(spec.blocks[i].mixer);
+  };
+  attention(0).attend.window = 33;
+  attention(1).attend.chunk = 32;
+  attention(2).attend.window = 33;
+  attention(3).kv_from = 2;
+  const CacheReport report = cache_report(spec, DType::f32, 4096);
+  ASSERT_EQ(report.layers.size(), 3u);
+  EXPECT_EQ(report.layers[0].window_tokens, 48);
+  EXPECT_EQ(report.layers[0].state_bytes, 48 * 16);
+  EXPECT_EQ(report.layers[1].window_tokens, 32);
+  EXPECT_EQ(report.layers[2].window_tokens, 0);
+  EXPECT_EQ(report.token_bytes(), 16);
+  EXPECT_EQ(report.state_bytes(), (48 + 32) * 16);
+  EXPECT_NE(cache_report_text(report).find("16 B a token of the last 48, 768 B of state"), std::string::npos)
+      << cache_report_text(report);
+  EXPECT_EQ(cache_report(spec, DType::f32, 32).state_bytes(), 0);  // a window longer than the context
+}
+
+// Latent attention keeps the latent and one rotary key, however many heads there are.
+TEST(CacheReport, LatentAttentionKeepsTheLatent) {
+  LatentAttentionSpec a;
+  a.heads = 3;
+  a.nope_dim = 2;
+  a.rope_dim = 4;
+  a.v_head_dim = 2;
+  a.q = {"q", 4, 18};
+  a.kv_a = {"kv_a", 4, 9};
+  a.kv_a_norm = norm(5);
+  a.kv_b = {"kv_b", 5, 12};
+  a.o = {"o", 6, 4};
+  ModelSpec spec = empty_model();
+  spec.blocks.resize(1);
+  spec.blocks[0].mixer = a;
+  EXPECT_EQ(cache_report(spec, DType::f32, 64).token_bytes(), (5 + 4) * 4);
 }
 
 }  // namespace

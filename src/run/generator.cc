@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/checked_math.h"
+#include "models/cache_layout.h"
 #include "plan/fit.h"
 
 namespace tenon {
@@ -16,14 +17,6 @@ constexpr int64_t kPageTokens = 16;
 
 std::string bucket_name(int64_t tokens) {
   return tokens == 1 ? std::string(kDecode) : fmt::format("{}_{}", kPrefill, tokens);
-}
-
-CacheOptions cache_options(const GeneratorSettings& settings) {
-  CacheOptions cache;
-  cache.page_tokens = kPageTokens;
-  cache.max_pages = cache.pages = ceil_div(settings.context_tokens, kPageTokens);
-  cache.dtype = settings.compute;
-  return cache;
 }
 
 // The largest bucket that `left` fills, or the smallest that holds it.
@@ -68,6 +61,15 @@ std::vector<int64_t> prefill_buckets(int64_t context_tokens) {
   return buckets;
 }
 
+CacheOptions cache_options(const GeneratorSettings& settings) {
+  CacheOptions cache;
+  cache.page_tokens = kPageTokens;
+  cache.max_pages = cache.pages = ceil_div(settings.context_tokens, kPageTokens);
+  cache.run_tokens = prefill_buckets(settings.context_tokens).back();
+  cache.dtype = settings.compute;
+  return cache;
+}
+
 std::vector<Program> generator_programs(const ModelSpec& spec, const std::vector<AdapterModule>& modules,
                                         const GeneratorSettings& settings) {
   std::vector<Program> programs;
@@ -81,9 +83,11 @@ std::vector<Program> generator_programs(const ModelSpec& spec, const std::vector
   return programs;
 }
 
-Generator::Generator(const GeneratorSettings& settings, std::unique_ptr<Session> session, int64_t vocab)
+Generator::Generator(const GeneratorSettings& settings, std::vector<int64_t> rings,
+                     std::unique_ptr<Session> session, int64_t vocab)
     : settings_(settings),
       buckets_(prefill_buckets(settings.context_tokens)),
+      rings_(std::move(rings)),
       session_(std::move(session)),
       vocab_(vocab) {}
 
@@ -110,7 +114,9 @@ Result<std::unique_ptr<Generator>> Generator::open(const Model& model, const Ada
   std::vector<int32_t> table(static_cast<size_t>(cache.max_pages));
   for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<int32_t>(i);
   session->write(kPageTableInput, table);
-  return std::unique_ptr<Generator>(new Generator(settings, std::move(session), model.spec.vocab));
+  const std::vector<int64_t> rings = ring_sizes(model.spec, cache);
+  for (int64_t ring : rings) session->write(ring_input(kPageTableInput, ring), ring_page_table(cache, ring));
+  return std::unique_ptr<Generator>(new Generator(settings, rings, std::move(session), model.spec.vocab));
 }
 
 Result<std::vector<float>> Generator::feed(std::span<const int32_t> ids) {
@@ -152,6 +158,11 @@ Result<std::vector<float>> Generator::run_bucket(int64_t bucket, std::span<const
   session_->write(prefix + kPositionsInput, positions);
   session_->write(prefix + kSlotsInput, slots);
   session_->write(prefix + kStreamInput, stream);
+  for (int64_t ring : rings_) {
+    for (size_t i = 0; i < ids.size(); ++i)
+      slots[i] = ring_slot(cache_options(settings_), ring, 0, positions[i]);
+    session_->write(prefix + ring_input(kSlotsInput, ring), slots);
+  }
   session_->write(prefix + kRowsInput, std::span(&last, 1));
   RETURN_IF_ERROR(session_->run(name));
   length_ += static_cast<int64_t>(ids.size());

@@ -30,6 +30,8 @@ struct GeneratorSettings : ProgramSettings {
 
 // Prefill sizes, smallest first; the first is decoding.
 std::vector<int64_t> prefill_buckets(int64_t context_tokens);
+// Of the caches that all programs of a generator share: one stream, its pages in order.
+CacheOptions cache_options(const GeneratorSettings& settings);
 // The programs of a generator, one for each bucket: what `tenon plan --decode` shows.
 std::vector<Program> generator_programs(const ModelSpec& spec, const std::vector<AdapterModule>& modules,
                                         const GeneratorSettings& settings);
@@ -50,11 +52,13 @@ class Generator {
   const Plan& plan() const { return session_->plan(); }
 
  private:
-  Generator(const GeneratorSettings& settings, std::unique_ptr<Session> session, int64_t vocab);
+  Generator(const GeneratorSettings& settings, std::vector<int64_t> rings, std::unique_ptr<Session> session,
+            int64_t vocab);
   Result<std::vector<float>> run_bucket(int64_t bucket, std::span<const int32_t> ids);
 
   GeneratorSettings settings_;
   std::vector<int64_t> buckets_;
+  std::vector<int64_t> rings_;  // models/cache_layout.h
   std::unique_ptr<Session> session_;
   int64_t vocab_ = 0;
   int64_t length_ = 0;

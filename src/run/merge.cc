@@ -12,6 +12,7 @@
 #include "io/folder.h"
 #include "io/safetensors.h"
 #include "io/write_file.h"
+#include "models/config_forms.h"
 #include "models/gguf_config.h"
 #include "run/adapter_set.h"
 #include "run/generator.h"
@@ -29,7 +30,10 @@ struct Shard {
 };
 
 Result<DType> merged_dtype(const std::string& wanted, const WeightSource& source) {
-  if (wanted == "auto") return is_block_quantised(source.stored()) ? DType::bf16 : source.stored();
+  if (wanted == "auto") {
+    const bool narrow = source.blocks[0].form != StoredForm::plain || is_block_quantised(source.stored());
+    return narrow ? DType::bf16 : source.stored();
+  }
   const std::optional<DType> dtype = dtype_from_name(wanted);
   if (!dtype || !dtype_info(*dtype).is_float)
     return bad_argument(fmt::format("'{}' is not a float type", wanted), "--dtype");
@@ -98,7 +102,9 @@ Status write_index(const std::vector<Shard>& shards, int64_t bytes, const std::s
 
 // The files that make the folder a model: configuration, and what the tokenizer needs.
 Status copy_side_files(const Model& model, const std::string& folder) {
-  ASSIGN_OR_RETURN(const Json config, checkpoint_config(model.checkpoint));
+  ASSIGN_OR_RETURN(const Json whole, checkpoint_config(model.checkpoint));
+  Json config = language_config(whole);
+  config.erase("quantization_config");  // of the file that was read
   RETURN_IF_ERROR(write_file_atomic(join_path(folder, "config.json"), config.dump(2) + "\n"));
   for (const char* name :
        {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",

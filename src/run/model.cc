@@ -15,9 +15,7 @@ namespace tenon {
 
 Result<Model> open_model(const std::string& path) {
   ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::open(path));
-  ASSIGN_OR_RETURN(const Json config, checkpoint_config(checkpoint));
-  const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
-  ASSIGN_OR_RETURN(ModelSpec spec, read_model_spec(config, gguf ? path : path + "/config.json"));
+  ASSIGN_OR_RETURN(ModelSpec spec, checkpoint_spec(checkpoint));
   ASSIGN_OR_RETURN(WeightMap weights, map_weights(spec, checkpoint));
   return Model{path, std::move(checkpoint), std::move(spec), std::move(weights)};
 }

@@ -12,7 +12,7 @@
 namespace tenon {
 namespace {
 
-constexpr int64_t kRank = 64, kTokens = 2 * 2048;
+constexpr int64_t kRank = 64, kTokens = 2 * 2048, kContext = 131072;
 
 std::string attention_kernel(const Plan& plan) {
   for (const ProgramPlan& program : plan.programs) {
@@ -39,7 +39,7 @@ Result<ModelRow> model_row(const ModelSpec& spec, const DeviceFacts& facts, cons
   row.mixers = mixers_text(spec);
   row.feed_forwards = feed_forwards_text(spec);
   row.parameters = parameter_count(spec);
-  const CacheReport cache = cache_report(spec, DType::bf16);
+  const CacheReport cache = cache_report(spec, DType::bf16, kContext);
   row.token_bytes = cache.token_bytes();
   row.state_bytes = cache.state_bytes();
   TrainSettings settings;

@@ -58,3 +58,10 @@ tenon: --memory: lots: not a size
 $ tenon plan --model m --decode 64 --threads 1 --compute f32 | grep -A1 'cache of decoding'
 cache of decoding ... a token, 0 B of fixed state a sequence
   layers 0-... a token
+
+# A layer that sees a window keeps the window: 8 positions, and the 256 that prefill may write before them are read.
+$ cp -r m w; python3 -c 'import json; c = json.load(open("w/config.json")); c.update(model_type="mistral", sliding_window=8); json.dump(c, open("w/config.json", "w"))'
+$ tenon plan --model w --decode 512 --threads 1 --compute f32 | grep -c 'a token of the last 272, '
+1
+$ tenon plan --model w --decode 512 --threads 1 --compute f32 | grep 'cache of decoding'
+cache of decoding 0 B a token, ... of fixed state a sequence

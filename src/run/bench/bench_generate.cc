@@ -9,6 +9,7 @@
 
 #include "base/checked_math.h"
 #include "base/process_memory.h"
+#include "models/cache_layout.h"
 #include "run/session.h"
 
 namespace tenon {
@@ -30,7 +31,8 @@ class Bench {
       : model_(model),
         settings_(settings),
         prefill_tokens_(std::min(settings.prompt, kMostPrefill)),
-        pages_(ceil_div(settings.prompt + settings.new_tokens, kPageTokens)) {}
+        pages_(ceil_div(settings.prompt + settings.new_tokens, kPageTokens)),
+        rings_(ring_sizes(model.spec, cache_options())) {}
 
   std::vector<Program> programs() const {
     std::vector<Program> out;
@@ -44,6 +46,8 @@ class Bench {
     std::vector<int32_t> table(static_cast<size_t>(pages_ * settings_.streams));
     for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<int32_t>(i);
     session_->write(kPageTableInput, table);
+    for (int64_t ring : rings_)
+      session_->write(ring_input(kPageTableInput, ring), ring_page_table(cache_options(), ring));
     return {};
   }
 
@@ -77,14 +81,21 @@ class Bench {
   int64_t prefill_runs() const { return settings_.streams * ceil_div(settings_.prompt, prefill_tokens_); }
 
  private:
+  CacheOptions cache_options() const {
+    CacheOptions cache;
+    cache.streams = settings_.streams;
+    cache.page_tokens = kPageTokens;
+    cache.max_pages = pages_;
+    cache.pages = pages_ * settings_.streams;
+    cache.run_tokens = prefill_tokens_;
+    cache.dtype = settings_.compute;
+    return cache;
+  }
+
   Program program(const char* name, int64_t tokens, int64_t rows) const {
     DecodeSettings decode;
     static_cast<ProgramSettings&>(decode) = settings_;
-    decode.cache.streams = settings_.streams;
-    decode.cache.page_tokens = kPageTokens;
-    decode.cache.max_pages = pages_;
-    decode.cache.pages = pages_ * settings_.streams;
-    decode.cache.dtype = settings_.compute;
+    decode.cache = cache_options();
     decode.tokens = tokens;
     decode.rows = rows;
     return decode_program(model_.spec, {}, name, decode);
@@ -105,6 +116,13 @@ class Bench {
     session_->write(prefix + kPositionsInput, run.positions);
     session_->write(prefix + kSlotsInput, run.slots);
     session_->write(prefix + kStreamInput, run.stream);
+    for (int64_t ring : rings_) {
+      std::vector<int32_t> slots = run.slots;
+      for (size_t i = 0; i < slots.size(); ++i) {
+        if (slots[i] >= 0) slots[i] = ring_slot(cache_options(), ring, run.stream[i], run.positions[i]);
+      }
+      session_->write(prefix + ring_input(kSlotsInput, ring), slots);
+    }
     session_->write(prefix + kRowsInput, run.rows);
     RETURN_IF_ERROR(session_->run(name));
     session_->output_f32(name, kLogitsOutput);
@@ -114,7 +132,8 @@ class Bench {
   const BenchModel& model_;
   const GenerateBenchSettings& settings_;
   int64_t prefill_tokens_;
-  int64_t pages_;  // of a stream
+  int64_t pages_;               // of a stream
+  std::vector<int64_t> rings_;  // models/cache_layout.h
   std::unique_ptr<Session> session_;
   std::mt19937_64 random_;
 };

@@ -1,0 +1,80 @@
+#include "models/config_forms.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "models/family.h"
+
+namespace tenon {
+namespace {
+
+TEST(ConfigForms, TextPartsAreReadAloneWithTheirDefaults) {
+  const Json outer = {{"model_type", "gemma3"},
+                      {"architectures", Json::array({"Gemma3ForConditionalGeneration"})},
+                      {"mm_tokens_per_image", 256},
+                      {"text_config",
+                       {{"model_type", "gemma3_text"},
+                        {"hidden_size", 2560},
+                        {"intermediate_size", 10240},
+                        {"num_hidden_layers", 34},
+                        {"sliding_window", 1024},
+                        {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}}}},
+                      {"vision_config", {{"hidden_size", 1152}}}};
+  const auto spec = read_model_spec(outer, "config.json");
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  EXPECT_TRUE(spec->multimodal);
+  EXPECT_EQ(spec->hidden, 2560);
+  EXPECT_EQ(spec->vocab, 262208);
+  EXPECT_TRUE(spec->tied);
+  EXPECT_EQ(spec->blocks.size(), 34u);
+  const auto& sliding = std::get<AttentionSpec>(spec->blocks[0].mixer);
+  const auto& full = std::get<AttentionSpec>(spec->blocks[5].mixer);
+  EXPECT_EQ(sliding.attend.window, 1024);
+  EXPECT_EQ(full.attend.window, 0);
+  // Linear scaling is for the layers that see all.
+  const RopeSpec& far = spec->ropes[static_cast<size_t>(full.rope)];
+  const RopeSpec& near = spec->ropes[static_cast<size_t>(sliding.rope)];
+  EXPECT_FLOAT_EQ(far.inv_freq[0], 1.0f / 8);
+  EXPECT_FLOAT_EQ(near.inv_freq[0], 1.0f);
+}
+
+TEST(ConfigForms, SectionsOfImagePositionsSayNothingAboutText) {
+  const Json config = {{"model_type", "qwen2_vl"},
+                       {"hidden_size", 32},
+                       {"intermediate_size", 64},
+                       {"num_hidden_layers", 1},
+                       {"num_attention_heads", 2},
+                       {"num_key_value_heads", 1},
+                       {"vocab_size", 100},
+                       {"max_position_embeddings", 128},
+                       {"rms_norm_eps", 1e-6},
+                       {"rope_theta", 1e6},
+                       {"rope_scaling", {{"type", "mrope"}, {"mrope_section", Json::array({2, 3, 3})}}},
+                       {"vision_config", {{"depth", 1}}}};
+  const auto spec = read_model_spec(config, "config.json");
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  EXPECT_EQ(spec->family, "qwen2");
+  EXPECT_EQ(spec->ropes[0].amplitude, 1);
+}
+
+TEST(ConfigForms, MethodsThatCannotBeReadAreRefusedByName) {
+  const auto refusal = [](const Json& quantisation) {
+    const auto got = read_quantisation({{"quantization_config", quantisation}}, "config.json");
+    return got.ok() ? std::string() : got.error().text();
+  };
+  EXPECT_NE(refusal({{"quant_method", "gptq"}, {"bits", 4}}).find("gptq"), std::string::npos);
+  EXPECT_NE(
+      refusal({{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}}).find("pack-quantized"),
+      std::string::npos);
+  EXPECT_EQ(refusal({{"quant_method", "mxfp4"}}), "");
+  const auto fp8 = read_quantisation(
+      {{"quantization_config", {{"quant_method", "fp8"}, {"weight_block_size", Json::array({128, 64})}}}},
+      "config.json");
+  ASSERT_TRUE(fp8.ok());
+  EXPECT_EQ(fp8->block_rows, 128);
+  EXPECT_EQ(fp8->block_columns, 64);
+  EXPECT_NE(refusal({{"quant_method", "fp8"}, {"weight_block_size", Json::array({0, 64})}}), "");
+}
+
+}  // namespace
+}  // namespace tenon

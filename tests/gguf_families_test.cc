@@ -1,0 +1,259 @@
+// Golden families as GGUF files: written with the names and keys that the Python package gguf has for them
+// (tests/gguf_names.txt) and with what llama.cpp's converter does to the weights, they give the numbers of
+// the Hugging Face folder.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "base/json.h"
+#include "io/checkpoint.h"
+#include "io/gguf_writer.h"
+#include "io/write_file.h"
+#include "run/probe.h"
+#include "tests/golden_reference.h"
+#include "tests/test_device.h"
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+struct Converted {
+  std::string golden, architecture, actions;
+  std::map<std::string, std::string> names;               // modules of the folder to those of GGUF
+  std::vector<std::pair<std::string, std::string>> keys;  // of metadata, and of config.json
+};
+
+std::vector<Converted> read_families() {
+  std::ifstream file(source_tree() + "/tests/gguf_names.txt");
+  std::vector<Converted> out;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string kind, a, b;
+    words >> kind >> a >> b;
+    if (kind == "family") {
+      out.push_back({a, b, {}, {}, {}});
+      std::getline(words, out.back().actions);
+    } else if (kind == "name") {
+      out.back().names[a] = b;
+    } else if (kind == "key") {
+      out.back().keys.emplace_back(a, b);
+    }
+  }
+  return out;
+}
+
+struct Matrix {
+  std::string name;
+  Shape shape;
+  std::vector<float> values;
+};
+
+class GgufFamily : public testing::TestWithParam<Converted> {
+ protected:
+  void SetUp() override {
+    std::map<std::string, std::string> paths = full_goldens();
+    paths.merge(packed_goldens());
+    if (!paths.contains(GetParam().golden)) GTEST_SKIP() << "there is no golden of it";
+    golden = open_golden(paths.at(GetParam().golden));
+    config = Json::parse(*read_file(golden.folder + "/config.json"));
+    out = testing::TempDir() + "/gguf_" + GetParam().golden;
+    fs::create_directories(out + "/hf");
+  }
+  void TearDown() override { fs::remove_all(out); }
+
+  bool does(const char* action) const { return GetParam().actions.find(action) != std::string::npos; }
+
+  // What llama.cpp has fixed where config.json may say otherwise, and rope without scaling.
+  void use_llama_cpp_settings() {
+    if (config.contains("query_pre_attn_scalar")) config["query_pre_attn_scalar"] = config["head_dim"];
+    const Json rope = config["rope_parameters"];
+    if (rope.value("rope_type", "default") != "default")
+      config["rope_parameters"] = Json{{"rope_theta", rope["rope_theta"]}, {"rope_type", "default"}};
+  }
+
+  int64_t size(const char* key) const { return config[key].get<int64_t>(); }
+
+  int64_t head_dim() const {
+    const int64_t hidden = size("hidden_size"), heads = size("num_attention_heads");
+    const bool given = config.contains("head_dim") && !config["head_dim"].is_null();
+    return given ? size("head_dim") : hidden / heads;
+  }
+
+  GgufHeader header() const {
+    const std::string& name = GetParam().architecture;
+    GgufHeader header;
+    header.add_string("general.architecture", name);
+    std::set<std::string> added;
+    for (const auto& [key, setting] : GetParam().keys) {
+      const Json& value = config.at(setting);
+      if (!added.insert(key).second) continue;
+      if (value.is_boolean()) {
+        header.add_bool(key, value.get<bool>());
+      } else if (value.is_number_integer()) {
+        header.add_u32(key, static_cast<uint32_t>(value.get<int64_t>()));
+      } else {
+        header.add_f32(key, value.get<float>());
+      }
+    }
+    const Json& rope = config["rope_parameters"];
+    const Json& full = rope.contains("full_attention") ? rope["full_attention"] : rope;
+    header.add_f32(name + ".rope.freq_base", full["rope_theta"].get<float>());
+    const double part = full.value("partial_rotary_factor", 1.0);
+    const double rotated = part * static_cast<double>(head_dim());
+    header.add_u32(name + ".rope.dimension_count", static_cast<uint32_t>(rotated));
+    return header;
+  }
+
+  // Rows i and i + half of a head to 2i and 2i + 1.
+  void permute(Matrix& m, int64_t heads) const {
+    const int64_t columns = m.shape.rank() > 1 ? m.shape[1] : 1, dim = m.shape[0] / heads, half = dim / 2;
+    const std::vector<float> from = m.values;
+    for (int64_t row = 0; row < m.shape[0]; ++row) {
+      const int64_t within = row % dim, to = row - within + 2 * (within % half) + within / half;
+      std::copy_n(from.begin() + row * columns, columns, m.values.begin() + to * columns);
+    }
+  }
+
+  // [experts, rows, columns] from columns `first`, `first` + step, ... of [experts, columns, ...],
+  // transposed.
+  static Matrix cut(const Matrix& m, std::string name, int64_t first, int64_t step) {
+    const int64_t experts = m.shape[0], in = m.shape[1], wide = m.shape[2], rows = wide / step;
+    Matrix to{std::move(name), Shape{experts, rows, in}, {}};
+    for (int64_t e = 0; e < experts; ++e) {
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t i = 0; i < in; ++i)
+          to.values.push_back(m.values[static_cast<size_t>((e * in + i) * wide + first + r * step)]);
+      }
+    }
+    return to;
+  }
+
+  static Matrix as_rows(const Matrix& m) {  // a bias [experts, n] as [experts, 1, n]
+    return {m.name, Shape{m.shape[0], 1, m.shape[1]}, m.values};
+  }
+
+  void add_split(const Matrix& m, const std::string& block, const std::string& part) {
+    const auto add = [&](Matrix matrix) { matrices.push_back(std::move(matrix)); };
+    const auto flat = [](Matrix matrix) {
+      matrix.shape = Shape{matrix.shape[0], matrix.shape[1]};
+      return matrix;
+    };
+    if (part == "gate_up_proj") {
+      add(cut(m, block + "ffn_gate_exps.weight", 0, 2));
+      add(cut(m, block + "ffn_up_exps.weight", 1, 2));
+    } else if (part == "gate_up_proj_bias") {
+      add(flat(cut(as_rows(m), block + "ffn_gate_exps.bias", 0, 2)));
+      add(flat(cut(as_rows(m), block + "ffn_up_exps.bias", 1, 2)));
+    } else if (part == "down_proj") {
+      add(cut(m, block + "ffn_down_exps.weight", 0, 1));
+    } else {
+      add({block + "ffn_down_exps.bias", m.shape, m.values});
+    }
+  }
+
+  void add(Matrix m) {
+    // "model.layers.3.mlp.experts.1.up_proj.weight": block 3, expert 1.
+    std::string module = m.name, suffix, block, expert;
+    for (const char* each : {".weight", ".bias"}) {
+      if (!module.ends_with(each)) continue;
+      suffix = each;
+      module.resize(module.size() - suffix.size());
+    }
+    const auto generalise = [&](const std::string& after, const char* letter, std::string& number) {
+      const size_t at = module.find(after);
+      if (at == std::string::npos) return;
+      const size_t begin = at + after.size(), end = std::min(module.find('.', begin), module.size());
+      number = module.substr(begin, end - begin);
+      if (number.find_first_not_of("0123456789") != std::string::npos) {
+        number.clear();
+      } else {
+        module.replace(begin, end - begin, letter);
+      }
+    };
+    generalise("layers.", "N", block);
+    generalise("experts.", "E", expert);
+    ASSERT_TRUE(GetParam().names.contains(module)) << module;
+    std::string name = GetParam().names.at(module);
+    if (does("split") && module.find(".experts.") != std::string::npos)
+      return add_split(m, "blk." + block + ".", module.substr(module.rfind('.') + 1));
+    ASSERT_NE(name, "-") << module;
+    if (const size_t at = name.find("blk.N"); at != std::string::npos) name.replace(at, 5, "blk." + block);
+    if (does("permute") && name.ends_with("attn_q")) permute(m, size("num_attention_heads"));
+    if (does("permute") && name.ends_with("attn_k")) permute(m, size("num_key_value_heads"));
+    if (does("shift") && m.name.ends_with("norm.weight")) {
+      for (float& value : m.values) value += 1;
+    }
+    m.name = name + (suffix.empty() ? ".weight" : suffix);
+    if (expert.empty()) {
+      matrices.push_back(std::move(m));
+      return;
+    }
+    Matrix& all = stacked[m.name];
+    all.name = m.name;
+    const int64_t count = std::stoll(expert) + 1;
+    ASSERT_EQ(static_cast<int64_t>(all.values.size()), (count - 1) * m.shape.elements())
+        << "order of experts";
+    all.shape = Shape{count, m.shape[0], m.shape[1]};
+    all.values.insert(all.values.end(), m.values.begin(), m.values.end());
+  }
+
+  void write_gguf(const std::string& path) {
+    const auto checkpoint = Checkpoint::open(golden.folder);
+    ASSERT_TRUE(checkpoint.ok());
+    for (const CheckpointTensor& tensor : checkpoint->tensors()) {
+      if (config.value("tie_word_embeddings", false) && tensor.name == "lm_head.weight") continue;
+      Matrix m{tensor.name, tensor.shape, std::vector<float>(static_cast<size_t>(tensor.shape.elements()))};
+      std::memcpy(m.values.data(), checkpoint->bytes(tensor).data(), m.values.size() * sizeof(float));
+      add(std::move(m));
+    }
+    for (auto& [name, matrix] : stacked) matrices.push_back(std::move(matrix));
+    std::vector<TensorSpec> specs;
+    for (const Matrix& m : matrices) specs.push_back({m.name, DType::f32, m.shape});
+    auto writer = create_gguf(path, header(), specs);
+    ASSERT_TRUE(writer.ok()) << writer.error().text();
+    for (const Matrix& m : matrices)
+      ASSERT_TRUE(writer->append(m.name, std::as_bytes(std::span(m.values))).ok());
+    ASSERT_TRUE(writer->commit().ok());
+  }
+
+  std::vector<float> logits(const std::string& model) {
+    ProbeRequest request;
+    request.model = model;
+    request.tokens = golden.tokens;
+    request.out = out + "/out.safetensors";
+    const auto summary = probe(request, *device);
+    EXPECT_TRUE(summary.ok()) << summary.error().text();
+    return summary.ok() ? read_tensors(request.out).floats.at("logits") : std::vector<float>{};
+  }
+
+  GoldenReference golden;
+  Json config;
+  std::string out;
+  std::vector<Matrix> matrices;
+  std::map<std::string, Matrix> stacked;
+  std::unique_ptr<Device> device = test_device(1);
+};
+
+TEST_P(GgufFamily, GivesTheNumbersOfTheFolder) {
+  use_llama_cpp_settings();
+  ASSERT_TRUE(write_file_atomic(out + "/hf/config.json", config.dump()).ok());
+  fs::copy_file(golden.folder + "/model.safetensors", out + "/hf/model.safetensors",
+                fs::copy_options::overwrite_existing);
+  write_gguf(out + "/model.gguf");
+  if (HasFailure()) return;
+  const std::vector<float> want = logits(out + "/hf"), got = logits(out + "/model.gguf");
+  ASSERT_FALSE(want.empty());
+  // Keys are f32 and shifted norms are rounded once more; all else is the same bits.
+  EXPECT_LE(distance(got, want), 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GgufFamily, testing::ValuesIn(read_families()),
+                         [](const auto& info) { return info.param.golden; });
+
+}  // namespace
+}  // namespace tenon
