@@ -60,7 +60,7 @@ cache of decoding ... a token, 0 B of fixed state a sequence
   layers 0-... a token
 
 # A layer that sees a window keeps the window: 8 positions, and the 256 that prefill may write before them are read.
-$ cp -r m w; python3 -c 'import json; c = json.load(open("w/config.json")); c.update(model_type="mistral", sliding_window=8); json.dump(c, open("w/config.json", "w"))'
+$ cp -r m w; python3 -c 'import json; c = json.load(open("w/config.json")); [c.pop(k, None) for k in ("attention_bias", "mlp_bias")]; c.update(model_type="mistral", sliding_window=8); json.dump(c, open("w/config.json", "w"))'
 $ tenon plan --model w --decode 512 --threads 1 --compute f32 | grep -c 'a token of the last 272, '
 1
 $ tenon plan --model w --decode 512 --threads 1 --compute f32 | grep 'cache of decoding'
