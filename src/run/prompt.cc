@@ -1,6 +1,5 @@
 #include "run/prompt.h"
 
-
 #include "base/json.h"
 #include "text/conversation_render.h"
 
