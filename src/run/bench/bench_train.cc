@@ -95,7 +95,7 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
       out.step_seconds.push_back(std::chrono::duration<double>(end - begin).count());
     }
   }
-  out.peak_resident_bytes = process_memory().peak_resident_bytes;
+  out.peak_resident_bytes = peak_resident_bytes();
   if (settings.times_kernels) {
     ASSIGN_OR_RETURN(out.kernels, time_kernels(session->executor(), *session->plan().find(kTrainStep), 2));
   }
