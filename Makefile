@@ -4,7 +4,7 @@
 
 PRESET ?= release
 JOBS ?= $(shell nproc)
-FUZZ_SECONDS ?= 30
+FUZZ_SECONDS ?= 60
 SOAK_STEPS ?= 20000
 
 build_dir = build/$(if $(filter ci,$(PRESET)),release,$(PRESET))
@@ -31,12 +31,12 @@ demo: packages
 	cmake --build $(build_dir) --parallel $(JOBS) --target tenon
 	tools/demo
 
-# Every fuzz target for FUZZ_SECONDS each; a crash leaves its input in build/fuzz.
+# Every fuzz target for FUZZ_SECONDS each, or for FUZZ_RUNS inputs; a crash leaves its input in build/fuzz.
 fuzz: packages
 	@command -v clang++ >/dev/null || { echo "make fuzz needs clang: apt-get install clang" >&2; exit 1; }
 	cmake --preset fuzz $(launcher) --log-level=WARNING
 	cmake --build build/fuzz --parallel $(JOBS)
-	tools/fuzz --seconds $(FUZZ_SECONDS) build/fuzz
+	tools/fuzz $(if $(FUZZ_RUNS),--runs $(FUZZ_RUNS),--seconds $(FUZZ_SECONDS)) build/fuzz
 
 # A tiny model for SOAK_STEPS optimiser steps, twice: nothing may grow, and every bit must be the same.
 soak: build

@@ -1,6 +1,6 @@
 # Writes a source file with the page's parts as raw strings: cmake -DFOLDER=... -DOUT=... -P write_page_files.cmake
 set(text "#include \"run/report/page_files.h\"\n\nnamespace tenon {\n\n")
-foreach(pair "kReportPage|page.html" "kReportStyle|page.css" "kReportScript|page.js")
+foreach(pair "kReportPage|page.html" "kReportStyle|page.css" "kReportCharts|charts.js" "kReportScript|page.js")
   string(REPLACE "|" ";" pair "${pair}")
   list(GET pair 0 name)
   list(GET pair 1 file)

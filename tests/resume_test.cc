@@ -77,6 +77,7 @@ TEST_F(Resume, SurvivesAKillAtEveryWrite) {
   r.checkpoint_every = "2";
   r.keep = 1;
   r.keep_best = true;
+  r.tensorboard = true;
   const RunBits expected = uninterrupted(r);
   r.out = run_path();
   bool killed = true;
@@ -113,6 +114,7 @@ TEST_F(Resume, SurvivesAFailingDiskAtEveryWrite) {
   r.steps = 3;
   r.checkpoint_every = "1";
   r.keep = 1;
+  r.tensorboard = true;
   const RunBits expected = uninterrupted(r);
   r.out = run_path();
   constexpr FaultKind kKinds[] = {FaultKind::no_space, FaultKind::io_error, FaultKind::read_only};

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/fuzz/tokenizer/: small inputs for src/text/tokenizer_fuzz_checks.h, accepted ones (good_*) and refused
+"""Writes tests/fuzz/tokenizer_fuzz/: small inputs for src/text/tokenizer_fuzz_checks.h, accepted ones (good_*) and refused
 ones (bad_*). Run from the repository root."""
 import json
 import os
 import struct
 
-OUT = "tests/fuzz/tokenizer"
+OUT = "tests/fuzz/tokenizer_fuzz"
 VOCAB = {"?": 0, "a": 1, "b": 2, "c": 3, "ab": 4, "abc": 5, "▁": 6, "▁a": 7, "##b": 8, "<0x41>": 9, "Ġ": 10, "Ġa": 11}
 
 

@@ -1,17 +1,15 @@
-// Memory of this process as the kernel counts it (proc(5), /proc/self/status). For run records: the observed
-// peak stands beside the planned one.
+// Memory of this process as the kernel counts it (proc(5)), mapped files included. For run records: the
+// observed peak stands beside the planned one. Both are 0 where the system does not say.
 #pragma once
 
 #include <cstdint>
 
 namespace tenon {
 
-// Bytes of resident memory, mapped files included; 0 where the system does not say.
-struct ProcessMemory {
-  int64_t resident_bytes = 0;       // now (VmRSS)
-  int64_t peak_resident_bytes = 0;  // so far (VmHWM)
-};
+// Now (VmRSS). Microseconds: it is asked for after every step.
+int64_t resident_bytes();
 
-ProcessMemory process_memory();
+// The most so far (VmHWM).
+int64_t peak_resident_bytes();
 
 }  // namespace tenon

@@ -62,7 +62,8 @@ Json summary_json(const FoundRun& run) {
           {"started_unix_seconds", run.record.header.started_unix_seconds}};
 }
 
-// Runs in the folders, or the folders themselves where they are runs. Folders without a run are passed over.
+// Runs in the folders, or the folders themselves where they are runs. Folders without a run are passed over;
+// so are damaged ones among others, which are named.
 Result<std::vector<FoundRun>> find_runs(const StringList& folders) {
   std::vector<FoundRun> runs;
   for (const std::string& folder : folders) {
@@ -74,7 +75,11 @@ Result<std::vector<FoundRun>> find_runs(const StringList& folders) {
     for (const std::string& name : names) {
       const std::string path = folder == "." ? name : join_path(folder, name);
       if (!is_file(run_record_path(path))) continue;
-      ASSIGN_OR_RETURN(runs.emplace_back(), open_run(path));
+      Result<FoundRun> run = open_run(path);
+      if (run.ok())
+        runs.push_back(std::move(*run));
+      else
+        fmt::print(stderr, "warning: {}\n", run.error().text());
     }
   }
   return runs;
@@ -122,7 +127,8 @@ Json run_facts(const FoundRun& run) {
                 {"state", s.state},
                 {"started", start_text(header.started_unix_seconds)},
                 {"build", header.build},
-                {"device", fmt::format("{}, {} threads", header.device, header.threads)},
+                {"device", fmt::format("{}, {} {}", header.device, header.threads,
+                                       header.threads == 1 ? "thread" : "threads")},
                 {"steps", s.steps},
                 {"trained_tokens", s.trained_tokens},
                 {"first_loss", s.first_loss},

@@ -1,5 +1,6 @@
 // tenon train: fine-tunes a model on a data set into a run folder.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -25,15 +26,20 @@ struct TrainArguments {
   std::string recipe_file;
   std::string resume;  // run folder
   TrainRecipe recipe;
+  TrainRecipe resumed;  // the settings that the run in `resume` has so far
   bool json = false;
 };
 
-std::atomic<bool> g_stop{false};  // set by a signal: the only thing a handler may do
+std::atomic<bool> g_stop{false};  // set by a signal
 
-// The first signal asks for a save at the end of the step; a second one ends the process as usual.
+// The first signal asks for a save at the end of the step; a second one ends the process as usual. A handler
+// may call little more than write(2).
 void ask_to_stop(int signal) {
   g_stop = true;
   std::signal(signal, SIG_DFL);
+  constexpr std::string_view kSaid =
+      "\nSaving after this step. The same signal again ends at once, as of the last checkpoint.\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kSaid.data(), kSaid.size());
 }
 
 int64_t parameters(const ModelSpec& spec) {
@@ -63,7 +69,9 @@ std::string describe(const TrainJob& job, const Device& device) {
       fmt::format("adapter  {} modules, {} parameters\n", job.adapter.modules.size(), human_count(trained));
   const DeviceFacts& facts = job.plan.plan.facts;
   const std::string threads =
-      facts.kind == DeviceKind::cpu ? fmt::format("{} threads of ", facts.threads) : std::string();
+      facts.kind == DeviceKind::cpu
+          ? fmt::format("{} {} of ", facts.threads, facts.threads == 1 ? "thread" : "threads")
+          : std::string();
   out += fmt::format("compute  {} on {}{}\n", job.recipe.compute, threads, facts.name);
   out += fmt::format("memory   {} planned of {}{}\n", format_bytes(needed_bytes(job.plan.plan)),
                      format_bytes(job.plan.budget_bytes),
@@ -153,7 +161,7 @@ void print_summary(const TrainResult& result, const std::string& run) {
 Status prepare_recipe(TrainArguments& a) {
   if (!a.resume.empty()) {
     ASSIGN_OR_RETURN(const ResumePoint point, find_resume_point(a.resume));
-    a.recipe = point.recipe;
+    a.recipe = a.resumed = point.recipe;
   }
   if (!a.recipe_file.empty()) RETURN_IF_ERROR(read_recipe(a.recipe_file, a.recipe));
   return {};
@@ -167,6 +175,21 @@ Status check_resume(const TrainArguments& a) {
   return {};
 }
 
+// A resumed run's rows were read before it began, and its data is the same to the byte: only a longer run
+// comes to others.
+Status check_rows(const TrainArguments& a, const TrainJob& job) {
+  const bool longer = a.recipe.steps != a.resumed.steps || a.recipe.epochs != a.resumed.epochs;
+  if (!a.resume.empty() && !longer) return {};
+  std::unique_ptr<ProgressBar> bar;
+  std::string shown;
+  return check_rows_ahead(job, [&](std::string_view rows, int64_t done, int64_t total) {
+    if (a.json) return;
+    if (shown != rows) bar = std::make_unique<ProgressBar>(stderr, fmt::format("checking {}", rows), total);
+    shown = rows;
+    bar->update(done, "");
+  });
+}
+
 Status run_train(TrainArguments& a) {
   RETURN_IF_ERROR(check_resume(a));
   RETURN_IF_ERROR(require_recipe(a.recipe, {"model", "data", "out"}));
@@ -175,6 +198,7 @@ Status run_train(TrainArguments& a) {
   if (a.resume.empty()) RETURN_IF_ERROR(check_run_folder(a.recipe.out, a.recipe.overwrite));
   ASSIGN_OR_RETURN(const std::unique_ptr<TrainJob> job, prepare_training(a.recipe, *device));
   if (!a.json) std::fputs(describe(*job, *device).c_str(), stderr);
+  RETURN_IF_ERROR(check_rows(a, *job));
   ASSIGN_OR_RETURN(RunFolder folder, a.resume.empty() ? RunFolder::create(*job) : RunFolder::resume(*job));
   if (folder.complete()) {
     fmt::print(stderr, "The run is complete: {} steps. --steps N goes on.\n", folder.resumed_step());

@@ -12,11 +12,17 @@
 namespace tenon {
 namespace {
 
+// All digits where they are few, six where they are not: --json has them all.
+std::string short_number(double value) {
+  std::string text = number_text(value);
+  return text.size() <= 8 ? text : fmt::format("{:.6g}", value);
+}
+
 std::string scalar_text(std::string_view name, const Json& value) {
   if (value.is_null()) return "none";
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_float()) return number_text(value.get<double>());
+  if (value.is_number_float()) return short_number(value.get<double>());
   if (value.is_number_integer()) {
     const int64_t number = value.get<int64_t>();
     if (name.ends_with("_bytes") && number >= 1024)

@@ -36,6 +36,11 @@ void reference(const ReferenceCall& call) {
   const double lr = hyper[0], bias1 = hyper[1], bias2 = hyper[2];
   const double clip = max_norm > 0 ? std::min(1.0, max_norm / (call.inputs[4].data[0] + 1e-6)) : 1.0;
   const int64_t n = call.outputs[0].type.elements();
+  if (!std::isfinite(call.inputs[4].data[0])) {
+    for (int output = 0; output < 3; ++output)
+      std::copy_n(call.inputs[output == 0 ? 0 : output + 1].data, n, call.outputs[output].data);
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) {
     const double g = clip * call.inputs[1].data[i];
     const double m = beta1 * call.inputs[2].data[i] + (1 - beta1) * g;

@@ -2,7 +2,7 @@
 // grad_norm [1]; hyper [3] f32 = learning rate, 1 - beta1^step, 1 - beta2^step. With max_norm > 0 the
 // gradient is scaled by min(1, max_norm / (grad_norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. m' =
 // beta1 m + (1 - beta1) g, v' = beta2 v + (1 - beta2) g^2, param' = param (1 - lr weight_decay) - lr (m' /
-// bias1) / (sqrt(v' / bias2) + eps).
+// bias1) / (sqrt(v' / bias2) + eps). Where grad_norm is not finite, nothing changes.
 #pragma once
 
 #include "ir/builder.h"

@@ -118,10 +118,10 @@ TEST(Updates, AccumulateAndZero) {
 
 // The first step: the bias corrections undo the decay of the moments, so the step is lr * g / (|g| + eps).
 TEST(AdamW, FirstStepByHand) {
-  const auto step = [](const AdamWOptions& options) {
+  const auto step = [](const AdamWOptions& options, double grad_norm = 4) {
     const auto one = [](double value) { return given(DType::f32, Shape{1}, {value}); };
     return run_op(
-        {one(2), one(-0.5), one(0), one(0), one(4), given(DType::f32, Shape{3}, {0.125, 0.5, 0.25})},
+        {one(2), one(-0.5), one(0), one(0), one(grad_norm), given(DType::f32, Shape{3}, {0.125, 0.5, 0.25})},
         [&](Builder& b, Ids in) {
           adamw(b, {.param = in[0], .m = in[2], .v = in[3]}, in[1], in[4], in[5], options);
         });
@@ -136,6 +136,12 @@ TEST(AdamW, FirstStepByHand) {
   EXPECT_THAT(outputs[1], near({-0.25 / 4.000001}));
   options.max_norm = 5.0;  // not clipped
   EXPECT_THAT(step(options)[1], near({-0.25}));
+  for (const double grad_norm : {INFINITY, -INFINITY, NAN}) {
+    outputs = step(options, grad_norm);
+    EXPECT_THAT(outputs[0], near({2}));
+    EXPECT_THAT(outputs[1], near({0}));
+    EXPECT_THAT(outputs[2], near({0}));
+  }
 }
 
 }  // namespace

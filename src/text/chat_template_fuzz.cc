@@ -1,4 +1,4 @@
-// libFuzzer target for text/chat_template.h. Its corpus is tests/fuzz/chat_template.
+// libFuzzer target for text/chat_template.h. Its corpus is tests/fuzz/chat_template_fuzz.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

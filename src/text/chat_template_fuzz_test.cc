@@ -12,7 +12,8 @@ namespace tenon {
 namespace {
 
 TEST(ChatTemplateFuzz, CorpusAndItsBeginningsEndWell) {
-  const std::filesystem::path folder = std::filesystem::path(TENON_SOURCE_DIR) / "tests/fuzz/chat_template";
+  const std::filesystem::path folder =
+      std::filesystem::path(TENON_SOURCE_DIR) / "tests/fuzz/chat_template_fuzz";
   int inputs = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     SCOPED_TRACE(entry.path());

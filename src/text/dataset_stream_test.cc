@@ -10,6 +10,7 @@
 
 #include "io/test_folder.h"
 #include "text/dataset_report.h"
+#include "text/rows_ahead.h"
 
 namespace tenon {
 namespace {
@@ -275,6 +276,37 @@ TEST(DataReport, ThreadsAndSamplesChangeNoCount) {
   const auto sample = report_dataset(dataset, settings(), 100);
   EXPECT_EQ(sample->scanned_rows, 100);
   EXPECT_EQ(sample->part_rows, 1001);
+}
+
+// Row 3000 is too long. Where it lies in the order of seed 11 is asked of the order itself.
+TEST(RowsAhead, FindsTheBadRowWhereTheRunComesToIt) {
+  constexpr int kRows = 4000, kBad = 3000;
+  std::string bytes;
+  for (int i = 0; i < kRows; ++i) bytes += "{\"text\":\"" + std::string(i == kBad ? 40 : 3, 'z') + "\"}\n";
+  const Dataset dataset = std::move(*Dataset::from_bytes(bytes, "rows.jsonl"));
+  const Permutation order(11, 0, kRows);
+  int64_t place = 0;
+  while (order(place) != kBad) ++place;
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    int64_t done = 0, total = 0;
+    const auto read = [&](int64_t slots) {
+      return read_rows_ahead(dataset, settings(), slots, pool, [&](int64_t now, int64_t all) {
+        done = now;
+        total = all;
+      });
+    };
+    EXPECT_TRUE(read(place).ok());
+    EXPECT_EQ(done, place);
+    EXPECT_EQ(total, place);
+    EXPECT_EQ(read(place + 1).error().subject, "rows.jsonl:3001");
+    EXPECT_EQ(read(10 * kRows).error().subject, "rows.jsonl:3001");
+  }
+  StreamSettings evaluation = settings();
+  evaluation.eval_fraction = 0.5;
+  evaluation.part = in_eval_split(11, kBad, 0.5) ? DataPart::train : DataPart::eval;
+  ThreadPool pool(2);
+  EXPECT_TRUE(read_rows_ahead(dataset, evaluation, kRows, pool, [](int64_t, int64_t) {}).ok());
 }
 
 }  // namespace

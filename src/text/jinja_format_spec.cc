@@ -16,11 +16,15 @@
 namespace tenon::jinja {
 namespace {
 
+// Digits of the whole part, which separators stand in.
+size_t whole_digits(const std::string& digits, size_t group) {
+  const size_t end = digits.find_first_not_of(group == 3 ? "0123456789" : "0123456789abcdefABCDEF");
+  return end == std::string::npos ? digits.size() : end;
+}
+
 // Puts a separator between groups of digits in the whole part of `digits`.
 std::string grouped(const std::string& digits, char separator, size_t group) {
-  size_t whole = digits.find_first_not_of("0123456789abcdefABCDEF");
-  if (group == 3) whole = digits.find_first_not_of("0123456789");
-  if (whole == std::string::npos) whole = digits.size();
+  const size_t whole = whole_digits(digits, group);
   std::string out;
   for (size_t i = 0; i < whole; ++i) {
     if (i != 0 && (whole - i) % group == 0) out += separator;
@@ -31,13 +35,14 @@ std::string grouped(const std::string& digits, char separator, size_t group) {
 
 // With "0" padding the zeros are grouped as well.
 std::string zero_grouped(const Spec& spec, const std::string& prefix, std::string digits, size_t group) {
-  std::string out = grouped(digits, spec.grouping, group);
-  if (spec.fill != "0" || spec.align != '=') return out;
-  while (static_cast<int64_t>(prefix.size() + out.size()) < spec.width) {
-    digits.insert(digits.begin(), '0');
-    out = grouped(digits, spec.grouping, group);
+  if (spec.fill == "0" && spec.align == '=') {
+    const size_t before = whole_digits(digits, group), rest = prefix.size() + digits.size() - before;
+    const auto size_of = [&](size_t whole) { return rest + whole + (whole == 0 ? 0 : (whole - 1) / group); };
+    size_t whole = before;
+    while (static_cast<int64_t>(size_of(whole)) < spec.width) ++whole;
+    digits.insert(0, whole - before, '0');
   }
-  return out;
+  return grouped(digits, spec.grouping, group);
 }
 
 std::string c_format(double value, char type, int64_t precision, bool alternate) {

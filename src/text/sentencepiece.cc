@@ -42,7 +42,7 @@ void build_merges(const SentencePieceModel& model, const Vocabulary& vocabulary,
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     const SentencePiece& piece = model.pieces[i];
     const auto id = static_cast<int32_t>(i);
-    if (!normal[i] || vocabulary.find(piece.text) != id) continue;
+    if (!normal[i] || piece.text.empty() || vocabulary.find(piece.text) != id) continue;
     const auto at = std::lower_bound(scores.begin(), scores.end(), piece.score, std::greater<>());
     const auto rank = static_cast<uint32_t>(at - scores.begin());
     const char* end = piece.text.data() + piece.text.size();

@@ -1,4 +1,4 @@
-// libFuzzer target for the tokenizer readers and encode(). Its corpus is tests/fuzz/tokenizer.
+// libFuzzer target for the tokenizer readers and encode(). Its corpus is tests/fuzz/tokenizer_fuzz.
 #include <cstddef>
 #include <cstdint>
 

@@ -221,7 +221,7 @@ TEST(Tokenizer, PlainFiles) {
 }
 
 TEST(Tokenizer, FuzzCorpus) {
-  const std::string folder = TENON_SOURCE_DIR "/tests/fuzz/tokenizer";
+  const std::string folder = TENON_SOURCE_DIR "/tests/fuzz/tokenizer_fuzz";
   const auto names = list_folder(folder);
   ASSERT_TRUE(names.ok()) << folder;
   EXPECT_GE(names->size(), 10u);

@@ -83,6 +83,7 @@ class Vocabulary {
   // cache line. Longer ones are mixed 8 bytes at a time and keep a size of up to 126 in the top byte.
   static uint64_t print_of(std::string_view text) {
     uint64_t word = 0;
+    if (text.empty()) return 0;
     if (text.size() <= 7) {
       std::memcpy(&word, text.data(), text.size());
       return word | static_cast<uint64_t>(text.size()) << 56;

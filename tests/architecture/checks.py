@@ -166,6 +166,42 @@ def check_lists(root):
     return complaints
 
 
+def check_case_tests(root):
+    """Every test that docs/cases.md names exists, and every row names one."""
+    complaints = []
+    for row in re.findall(r"^\| (T\d\d.*) \|$", tree.text(root, "docs/cases.md"), re.M):
+        case, named = row.split(" | ")[0], re.findall(r"`([^`]+)`", row.split(" | ")[-1])
+        if not named:
+            complaints.append(f"docs/cases.md: {case} names no test")
+        program = None
+        for name in named:
+            if ": " in name:
+                program, name = name.split(": ")
+            if not named_test_exists(root, program, name):
+                complaints.append(f"docs/cases.md: {case} names {name}, which is not there")
+    return complaints
+
+
+def named_test_exists(root, program, name):
+    """`name` is a script, a make target, a test program, or Suite.Test (Suite.* for all of it) of `program`."""
+    if name.endswith(".t"):
+        return (root / "tests/scripts" / name).is_file()
+    if name.startswith("make "):
+        return f"\n{name.removeprefix('make ')}:" in tree.text(root, "Makefile")
+    if name.endswith("_test"):
+        return bool(tests_of(root, name))
+    suite, test = name.split(".")
+    wanted = r"\w+" if test == "*" else test
+    pattern = rf"\bTEST(_F|_P)?\(\s*{suite},\s*{wanted}\)"
+    return re.search(pattern, tests_of(root, program)) is not None
+
+
+def tests_of(root, program):
+    room = program.removeprefix("tenon_").removesuffix("_test").replace("backend_", "backend/")
+    folder = re.compile(r"tests/\w+\.cc" if room == "system" else rf"src/{room}/(\w+/)*\w+_test\.cc")
+    return "".join(tree.text(root, path) for path in tree.files(root) if folder.fullmatch(path))
+
+
 def check_banned_words(root):
     words = re.compile(r"\b(" + "|".join(a + b for a, b in (("TO", "DO"), ("FIX", "ME"), ("XX", "X"))) + r")\b")
     return marked_lines(root, words, "is a note to somebody, not code",

@@ -1,4 +1,6 @@
 // adamw in f32 vectors.
+#include <cmath>
+
 #include "backend/cpu/kernel_support.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -48,6 +50,7 @@ HWY_INLINE AdamWLanes update(const AdamWStep& step, const AdamWLanes& old, VF gr
 }
 
 void update_all(const KernelCall& call) {
+  if (!std::isfinite(*input_as<float>(call, 4))) return;  // everything is updated in place
   const AdamWStep step = step_of(call);
   const float *param = input_as<float>(call, 0), *grad = input_as<float>(call, 1);
   const float *m = input_as<float>(call, 2), *v = input_as<float>(call, 3);

@@ -68,6 +68,12 @@ struct AdamW {
 
   // x: param, grad, m, v; y: param, m, v.
   __device__ void operator()(const float (&x)[4], float (&y)[3], int64_t) const {
+    if (!(fabsf(*grad_norm) < INFINITY)) {
+      y[0] = x[0];
+      y[1] = x[2];
+      y[2] = x[3];
+      return;
+    }
     const double lr = hyper[0];
     const double clip = max_norm > 0 ? fmin(1.0, max_norm / (static_cast<double>(*grad_norm) + 1e-6)) : 1.0;
     const float g = static_cast<float>(clip) * x[1];

@@ -104,6 +104,7 @@ void add_attention_cases(CaseList& list) {
       {{9, 14}, 4, 2, 16, 24, {.softcap = 2.0}},
       {{20, 2}, 3, 3, 12, 12, {.window = 1}},
       {{11, 19, 3}, 4, 2, 64, 64, {.window = 7, .softcap = 5.0}},
+      {{6, 7, 8}, 4, 2, 16, 16, {.window = 7, .softcap = 5.0}},  // one less, as long as the window, one more
       {{130}, 2, 1, 32, 32},
       {{1, 1, 1, 70, 65}, 3, 1, 64, 64, {.window = 33}},
   };

@@ -176,7 +176,7 @@ Result<GenerateBench> bench_generate(const BenchModel& model, Device& device,
     out.prefill_seconds.push_back(prefill);
     out.decode_seconds.push_back(seconds_since(begin));
   }
-  out.peak_resident_bytes = process_memory().peak_resident_bytes;
+  out.peak_resident_bytes = peak_resident_bytes();
   if (settings.times_kernels) {
     Session& session = bench.session();
     ASSIGN_OR_RETURN(out.decode_kernels, time_kernels(session.executor(), *session.plan().find(kDecode), 5));

@@ -98,7 +98,7 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
       out.step_seconds.push_back(std::chrono::duration<double>(end - begin).count());
     }
   }
-  out.peak_resident_bytes = process_memory().peak_resident_bytes;
+  out.peak_resident_bytes = peak_resident_bytes();
   out.memory = device.memory_use();
   out.grown_bytes = out.memory.used_bytes - used_before;
   if (settings.times_kernels) {

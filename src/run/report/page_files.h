@@ -1,4 +1,4 @@
-// The files page.html, page.css and page.js of this folder, as the build found them.
+// The files page.html, page.css, charts.js and page.js of this folder, as the build found them.
 #pragma once
 
 #include <string_view>
@@ -7,6 +7,7 @@ namespace tenon {
 
 extern const std::string_view kReportPage;
 extern const std::string_view kReportStyle;
+extern const std::string_view kReportCharts;
 extern const std::string_view kReportScript;
 
 }  // namespace tenon

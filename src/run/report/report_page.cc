@@ -135,6 +135,7 @@ std::string report_html(std::span<const ReportRun> runs) {
   out += page.substr(style + kStyle.size(), data - style - kStyle.size());
   out += data_text(runs);
   out += page.substr(data + kData.size(), script - data - kData.size());
+  out += kReportCharts;
   out += kReportScript;
   out += page.substr(script + kScript.size());
   return out;

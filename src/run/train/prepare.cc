@@ -6,8 +6,10 @@
 
 #include "base/checked_math.h"
 #include "base/iso_time.h"
+#include "base/threads.h"
 #include "run/train/stream_settings.h"
 #include "run/train/trainer.h"
+#include "text/rows_ahead.h"
 
 namespace tenon {
 namespace {
@@ -15,6 +17,8 @@ namespace {
 // Rows read to describe a data set and to count the steps of an epoch. More rows than this are estimated from
 // as many.
 constexpr int64_t kReportRows = 20000;
+// Rows read ahead over those that the run should need by the mean length of the sample.
+constexpr double kAheadMargin = 1.25;
 
 Result<TrainRecipe> effective_recipe(const TrainRecipe& given, const Device& device) {
   RETURN_IF_ERROR(check_recipe(given));
@@ -24,6 +28,12 @@ Result<TrainRecipe> effective_recipe(const TrainRecipe& given, const Device& dev
   recipe.threads = device.facts().threads;
   if (recipe.max_tokens == 0) recipe.max_tokens = recipe.tokens_per_step;
   return recipe;
+}
+
+// Rows are read by the processor's threads, wherever the run computes.
+int row_threads(const TrainJob& job) {
+  const DeviceFacts& facts = job.plan.plan.facts;
+  return facts.kind == DeviceKind::cpu ? static_cast<int>(facts.threads) : available_threads();
 }
 
 // Optimiser steps that `epochs` take: exact packing for a small set, by mean length for a large one.
@@ -49,14 +59,35 @@ Result<int64_t> count_steps(const TrainJob& job) {
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps)));
 }
 
+struct EvalRows {
+  const Dataset& dataset;
+  StreamSettings settings;
+};
+
+std::optional<EvalRows> eval_rows(const TrainJob& job) {
+  if (!job.eval_data && job.recipe.eval_fraction == 0) return std::nullopt;
+  EvalRows rows{job.eval_data ? *job.eval_data : job.data, stream_settings(job, DataPart::eval)};
+  if (job.eval_data) rows.settings.part = DataPart::all;
+  return rows;
+}
+
 // Rows that cannot be evaluated on are refused before the run, not at its first evaluation.
-Status check_eval_rows(const TrainJob& job) {
-  if (!job.eval_data && job.recipe.eval_fraction == 0) return {};
-  StreamSettings settings = stream_settings(job, DataPart::eval);
-  if (job.eval_data) settings.part = DataPart::all;
-  const Dataset& dataset = job.eval_data ? *job.eval_data : job.data;
-  RETURN_IF_ERROR(report_dataset(dataset, settings, kReportRows, nullptr));
+Status check_eval_rows(const TrainJob& job, ThreadPool& threads) {
+  const std::optional<EvalRows> rows = eval_rows(job);
+  if (rows) RETURN_IF_ERROR(report_dataset(rows->dataset, rows->settings, kReportRows, &threads));
   return {};
+}
+
+// Places of the data's order that the run should come to, by the mean length of the sample's rows.
+int64_t needed_slots(const TrainJob& job) {
+  const TrainRecipe& recipe = job.recipe;
+  const double tokens =
+      static_cast<double>(job.total_steps) * static_cast<double>(recipe.accumulate * recipe.tokens_per_step);
+  const double tokens_of_a_row =
+      static_cast<double>(job.report.tokens) / static_cast<double>(job.report.scanned_rows);
+  const double part = static_cast<double>(job.report.part_rows) / static_cast<double>(job.report.rows);
+  const double slots = kAheadMargin * tokens / tokens_of_a_row / part;
+  return slots < static_cast<double>(job.report.rows) ? static_cast<int64_t>(slots) + 1 : job.report.rows;
 }
 
 }  // namespace
@@ -97,11 +128,29 @@ Result<std::unique_ptr<TrainJob>> prepare_training(const TrainRecipe& given, con
   std::unique_ptr<TrainJob> job(new TrainJob{std::move(recipe), std::move(model), std::move(text),
                                              std::move(data), std::move(eval_data), std::move(adapter),
                                              std::move(plan)});
+  ThreadPool threads(row_threads(*job));
   ASSIGN_OR_RETURN(job->report,
-                   report_dataset(job->data, stream_settings(*job, DataPart::train), kReportRows, nullptr));
-  RETURN_IF_ERROR(check_eval_rows(*job));
+                   report_dataset(job->data, stream_settings(*job, DataPart::train), kReportRows, &threads));
+  RETURN_IF_ERROR(check_eval_rows(*job, threads));
   ASSIGN_OR_RETURN(job->total_steps, count_steps(*job));
   return job;
+}
+
+Status check_rows_ahead(const TrainJob& job, const RowProgress& progress) {
+  ThreadPool threads(row_threads(job));
+  const int64_t slots = needed_slots(job);
+  // The sample was the beginning of the order, unless sources are mixed by weight.
+  const bool is_read = job.report.scanned_rows == job.report.part_rows ||
+                       (!job.data.mixture().weighted() && slots <= job.report.scanned_rows);
+  if (!is_read) {
+    RETURN_IF_ERROR(
+        read_rows_ahead(job.data, stream_settings(job, DataPart::train), slots, threads,
+                        [&](int64_t done, int64_t total) { progress("training rows", done, total); }));
+  }
+  const std::optional<EvalRows> rows = eval_rows(job);
+  if (!rows || rows->dataset.rows() <= kReportRows) return {};
+  return read_rows_ahead(rows->dataset, rows->settings, rows->dataset.rows(), threads,
+                         [&](int64_t done, int64_t total) { progress("evaluation rows", done, total); });
 }
 
 }  // namespace tenon

@@ -212,7 +212,7 @@ Status RunFolder::step(const StepReport& report) {
   step.seconds = {{"data", report.data_seconds},
                   {"forward_backward", report.compute_seconds},
                   {"optimiser", report.optimiser_seconds}};
-  step.resident_bytes = process_memory().resident_bytes;
+  step.resident_bytes = resident_bytes();
   step.skipped = report.skipped;
   RETURN_IF_ERROR(record_.write(step));
   begun_ = true;
@@ -292,7 +292,7 @@ Status RunFolder::finished(const TrainResult& result) {
   RecordEnd end;
   end.status = result.stopped ? "cancelled" : result.ended_early ? "early_stop" : "finished";
   end.allocated_bytes = result.allocated_bytes;
-  end.observed_peak_bytes = process_memory().peak_resident_bytes;
+  end.observed_peak_bytes = peak_resident_bytes();
   end.allocations_in_steps = result.allocations_in_steps;
   return record_.write(end);
 }
@@ -312,7 +312,7 @@ Error RunFolder::failed(Error error) {
   }
   RecordEnd end;
   end.status = "failed";
-  end.observed_peak_bytes = process_memory().peak_resident_bytes;
+  end.observed_peak_bytes = peak_resident_bytes();
   end.error = error.text();
   const Status written = record_.write(end);  // on a full disk this fails as well; the first error counts
   if (is_refusal(error.code)) return error;

@@ -134,8 +134,7 @@ std::string TrainStep::rows_text() const {
   return out;
 }
 
-Result<std::string> TrainStep::name_not_finite(const StepReport& report, int64_t micro_steps) {
-  if (!std::isfinite(report.loss)) return std::string("the loss");
+Result<std::string> TrainStep::name_not_finite(int64_t micro_steps) {
   double ignored = 0;
   RETURN_IF_ERROR(run_micro_steps(micro_steps, ignored));
   for (const TrainedValue& value : job_.plan.trained) {

@@ -36,9 +36,9 @@ class TrainStep {
 
   // "3, 17, 20 and 4 more": the rows of the batches, counted from 1.
   std::string rows_text() const;
-  // What is not finite after a step whose loss or gradient norm is not: "the loss", "the gradient of X".
-  // Computes the gradients again where they were consumed.
-  Result<std::string> name_not_finite(const StepReport& report, int64_t micro_steps);
+  // What is not finite after an optimise() whose gradient norm is not: "the gradient of X". Computes the
+  // gradients again, which optimise() consumed.
+  Result<std::string> name_not_finite(int64_t micro_steps);
 
  private:
   Status run_micro_steps(int64_t micro_steps, double& loss_sum);

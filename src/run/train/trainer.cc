@@ -29,6 +29,12 @@ constexpr int64_t kMostSetbacks = 8;
 
 enum class Decision { take, skip, went_back };
 
+// Why a step should not count.
+struct Alarm {
+  HealthFinding finding;
+  std::string not_finite;  // what is not: "the loss", "the gradient of X"; empty where the loss jumped
+};
+
 class Trainer {
  public:
   Trainer(TrainJob& job, Session& session, DataStream& stream, const TrainObserver& observer)
@@ -43,12 +49,15 @@ class Trainer {
   Status finish_step(StepReport& report, Clock::time_point begin);
   Status look_at_layers(int64_t step);
   Status check_first(const StepReport& report) const;
-  Error not_finite(std::string_view what, const StepReport& report) const;
+  Alarm not_finite(std::string what) const;
   Status note(int64_t step, HealthFinding finding, std::string action);
 
   // What the loss says before the adapter is touched: nothing, or why the step must not be taken.
-  std::optional<HealthFinding> alarm(const StepReport& report) const;
-  Result<Decision> act(const HealthFinding& finding, StepReport& report);
+  std::optional<Alarm> alarm(const StepReport& report) const;
+  Result<Decision> act(const Alarm& alarm, StepReport& report);
+  Error stopped_by(const Alarm& alarm, const StepReport& report) const;
+  // The optimiser's step, unless a gradient is not finite: that changes no weight.
+  Result<Decision> optimise(StepReport& report);
   Status go_back();
 
   Status after_step(const StepReport& report, TrainResult& result);
@@ -93,38 +102,43 @@ Status Trainer::note(int64_t step, HealthFinding finding, std::string action) {
   return observer_.note({step, std::move(finding.kind), std::move(finding.message), std::move(action)});
 }
 
-Error Trainer::not_finite(std::string_view what, const StepReport& report) const {
-  return device_error(fmt::format("{} is not finite", what),
+Alarm Trainer::not_finite(std::string what) const {
+  return {{"not_finite", fmt::format("{} is not finite on rows {}; look at those rows, or lower --lr", what,
+                                     step_.rows_text())},
+          what};
+}
+
+std::optional<Alarm> Trainer::alarm(const StepReport& report) const {
+  if (!std::isfinite(report.loss)) return not_finite("the loss");
+  const std::optional<double> score = loss_spike(progress_.losses, report.loss);
+  if (!score) return std::nullopt;
+  return Alarm{{"loss_spike",
+                fmt::format("the loss jumped to {:.4g}, {:.0f} deviations above the recent ones, on rows "
+                            "{}; look at those rows, or lower --lr",
+                            report.loss, *score, step_.rows_text())},
+               {}};
+}
+
+Error Trainer::stopped_by(const Alarm& alarm, const StepReport& report) const {
+  if (alarm.not_finite.empty()) {
+    return device_error(alarm.finding.message, fmt::format("step {}", report.step),
+                        "The state before this step is saved; --resume with --on-spike skip leaves it out.");
+  }
+  return device_error(fmt::format("{} is not finite", alarm.not_finite),
                       fmt::format("step {}, rows {}", report.step, step_.rows_text()),
                       "Lower --lr, set --clip, or look at those rows.");
 }
 
-std::optional<HealthFinding> Trainer::alarm(const StepReport& report) const {
-  if (!std::isfinite(report.loss)) {
-    return HealthFinding{"not_finite", fmt::format("the loss is not finite on rows {}; look at those rows",
-                                                   step_.rows_text())};
-  }
-  const std::optional<double> score = loss_spike(progress_.losses, report.loss);
-  if (!score) return std::nullopt;
-  return HealthFinding{
-      "loss_spike", fmt::format("the loss jumped to {:.4g}, {:.0f} deviations above the recent ones, on rows "
-                                "{}; look at those rows, or lower --lr",
-                                report.loss, *score, step_.rows_text())};
-}
-
-Result<Decision> Trainer::act(const HealthFinding& finding, StepReport& report) {
+Result<Decision> Trainer::act(const Alarm& alarm, StepReport& report) {
   const std::string& action = job_.recipe.on_spike;
-  const bool finite = std::isfinite(report.loss);
-  if (action == "stop" || (action == "warn" && !finite)) {
+  if (action == "stop" || (action == "warn" && !alarm.not_finite.empty())) {
     step_.discard(report);
-    RETURN_IF_ERROR(note(report.step, finding, "stop"));
+    RETURN_IF_ERROR(note(report.step, alarm.finding, "stop"));
     RETURN_IF_ERROR(save());
-    if (!finite) return not_finite("the loss", report);
-    return device_error(finding.message, fmt::format("step {}", report.step),
-                        "The state before this step is saved; --resume with --on-spike skip leaves it out.");
+    return stopped_by(alarm, report);
   }
   if (action == "warn") {
-    RETURN_IF_ERROR(note(report.step, finding, action));
+    RETURN_IF_ERROR(note(report.step, alarm.finding, action));
     return Decision::take;
   }
   step_.discard(report);
@@ -135,8 +149,16 @@ Result<Decision> Trainer::act(const HealthFinding& finding, StepReport& report) 
   }
   const bool back = action == "rollback" && !rollback_file_.empty();
   if (back) RETURN_IF_ERROR(go_back());
-  RETURN_IF_ERROR(note(report.step, finding, back ? "rollback" : "skip"));
+  RETURN_IF_ERROR(note(report.step, alarm.finding, back ? "rollback" : "skip"));
   return back ? Decision::went_back : Decision::skip;
+}
+
+Result<Decision> Trainer::optimise(StepReport& report) {
+  RETURN_IF_ERROR(look_at_layers(report.step));
+  RETURN_IF_ERROR(step_.optimise(report));
+  if (std::isfinite(report.gradient_norm)) return Decision::take;
+  ASSIGN_OR_RETURN(std::string what, step_.name_not_finite(progress_.micro_steps));
+  return act(not_finite(std::move(what)), report);
 }
 
 // The tensors are those of the checkpoint again; the data goes on after the rows that raised the alarm.
@@ -170,18 +192,13 @@ Result<std::optional<StepReport>> Trainer::step() {
   report.learning_rate = learning_rate(lr_schedule_from_name(job_.recipe.schedule), job_.recipe.lr,
                                        report.step, job_.total_steps, job_.recipe.warmup_steps);
   Decision decision = Decision::take;
-  if (const std::optional<HealthFinding> finding = alarm(report)) {
-    ASSIGN_OR_RETURN(decision, act(*finding, report));
+  if (const std::optional<Alarm> loss_alarm = alarm(report)) {
+    ASSIGN_OR_RETURN(decision, act(*loss_alarm, report));
+  }
+  if (decision == Decision::take) {
+    ASSIGN_OR_RETURN(decision, optimise(report));
   }
   if (decision == Decision::went_back) return std::optional<StepReport>();
-  if (decision == Decision::take) {
-    RETURN_IF_ERROR(look_at_layers(report.step));
-    RETURN_IF_ERROR(step_.optimise(report));
-    if (!std::isfinite(report.gradient_norm)) {
-      ASSIGN_OR_RETURN(const std::string what, step_.name_not_finite(report, progress_.micro_steps));
-      return not_finite(what, report);
-    }
-  }
   RETURN_IF_ERROR(finish_step(report, begin));
   if (measure) RETURN_IF_ERROR(observer_.timed(kernels_));
   return std::optional(report);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -37,6 +38,13 @@ struct TrainJob {
 
 // Errors: bad_argument, bad_file, not_found, unsupported, over_budget. `out` may be empty: planning only.
 Result<std::unique_ptr<TrainJob>> prepare_training(const TrainRecipe& recipe, const Device& device);
+
+// Reads every row that the run will come to, where prepare_training() looked at a sample only, so that a row
+// that cannot be read, rendered or kept within the limit is refused before the first step. `progress` is told
+// how many of how many "training rows" or "evaluation rows" are done. Errors: bad_file, bad_argument of the
+// first such row.
+using RowProgress = std::function<void(std::string_view rows, int64_t done, int64_t total)>;
+Status check_rows_ahead(const TrainJob& job, const RowProgress& progress);
 
 struct StepReport {
   int64_t step = 0;  // from 1
