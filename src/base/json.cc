@@ -259,11 +259,17 @@ const std::string& Json::text() const {
   wrong_kind(*this, "a string");
 }
 
-std::string& Json::text() { return const_cast<std::string&>(std::as_const(*this).text()); }
+std::string& Json::text() {
+  return const_cast<std::string&>(std::as_const(*this).text());
+}
 
-size_t Json::size() const { return is_structured() ? items().size() : is_null() ? 0 : 1; }
+size_t Json::size() const {
+  return is_structured() ? items().size() : is_null() ? 0 : 1;
+}
 
-void Json::clear() { *this = is_object() ? object() : is_array() ? array() : Json(); }
+void Json::clear() {
+  *this = is_object() ? object() : is_array() ? array() : Json();
+}
 
 const Json& Json::at(size_t index) const {
   if (!is_array()) wrong_kind(*this, "an array");
@@ -271,7 +277,9 @@ const Json& Json::at(size_t index) const {
   return items()[index].value;
 }
 
-Json& Json::at(size_t index) { return const_cast<Json&>(std::as_const(*this).at(index)); }
+Json& Json::at(size_t index) {
+  return const_cast<Json&>(std::as_const(*this).at(index));
+}
 
 void Json::push_back(Json element) {
   if (is_null()) *this = array();
@@ -296,7 +304,9 @@ const Json& Json::at(std::string_view key) const {
   return *found;
 }
 
-Json& Json::at(std::string_view key) { return const_cast<Json&>(std::as_const(*this).at(key)); }
+Json& Json::at(std::string_view key) {
+  return const_cast<Json&>(std::as_const(*this).at(key));
+}
 
 Json& Json::operator[](std::string_view key) {
   if (is_null()) *this = object();
@@ -307,7 +317,9 @@ Json& Json::operator[](std::string_view key) {
   return members().back().value;
 }
 
-bool Json::contains(std::string_view key) const { return find(key) != end(); }
+bool Json::contains(std::string_view key) const {
+  return find(key) != end();
+}
 
 Json::const_iterator Json::find(std::string_view key) const {
   if (!is_object()) return end();
@@ -340,9 +352,13 @@ const Json::Members& Json::items() const {
   return object ? object->members : kNone;
 }
 
-Json::Members& Json::members() { return const_cast<Members&>(items()); }
+Json::Members& Json::members() {
+  return const_cast<Members&>(items());
+}
 
-Json::iterator Json::begin() { return iterator(is_structured() ? members().data() : nullptr); }
+Json::iterator Json::begin() {
+  return iterator(is_structured() ? members().data() : nullptr);
+}
 Json::iterator Json::end() {
   return iterator(is_structured() ? members().data() + members().size() : nullptr);
 }
@@ -367,6 +383,8 @@ bool Json::operator==(const Json& other) const {
   }
 }
 
-std::ostream& operator<<(std::ostream& out, const Json& json) { return out << json.dump(); }
+std::ostream& operator<<(std::ostream& out, const Json& json) {
+  return out << json.dump();
+}
 
 }  // namespace tenon

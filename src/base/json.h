@@ -1,5 +1,6 @@
-// A JSON value: what the program writes and reads as JSON passes through it. The library that parses and prints
-// (nlohmann/json) stays in json.cc: its headers cost every file that includes them seconds of compiling.
+// A JSON value: what the program writes and reads as JSON passes through it. The library that parses and
+// prints (nlohmann/json) stays in json.cc: its headers cost every file that includes them seconds of
+// compiling.
 #pragma once
 
 #include <concepts>
@@ -16,8 +17,8 @@
 
 namespace tenon {
 
-// Thrown where a value is not of the kind that was asked for, a key is missing or a text is not JSON. Readers of
-// files check first, or catch it and return an error value.
+// Thrown where a value is not of the kind that was asked for, a key is missing or a text is not JSON. Readers
+// of files check first, or catch it and return an error value.
 class JsonError : public std::exception {
  public:
   explicit JsonError(std::string message, size_t byte = 0) : message_(std::move(message)), byte_(byte) {}
@@ -34,12 +35,15 @@ class Json;
 
 // Vectors, sets, arrays and spans; maps from strings.
 template <typename T>
-concept JsonList = !std::same_as<T, Json> && !std::convertible_to<T, std::string_view> && requires(const T& list) {
+concept JsonList =
+    !std::same_as<T, Json> && !std::convertible_to<T, std::string_view> && requires(const T& list) {
   typename T::value_type;
   list.begin() != list.end();
 };
 template <typename T>
-concept JsonMap = JsonList<T> && requires { typename T::mapped_type; };
+concept JsonMap = JsonList<T> && requires {
+  typename T::mapped_type;
+};
 
 class Json {
  public:
@@ -103,8 +107,8 @@ class Json {
   bool is_object() const { return kind() == Kind::object; }
   bool is_structured() const { return is_array() || is_object(); }
 
-  // bool, the integers of 32 and 64 bits, double, float, std::string, and vectors and maps from strings of those;
-  // integers are cut to the width asked for.
+  // bool, the integers of 32 and 64 bits, double, float, std::string, and vectors and maps from strings of
+  // those; integers are cut to the width asked for.
   template <typename T>
   T get() const;
   template <typename T>
@@ -206,8 +210,12 @@ class Json::Iterator {
   Element* at_ = nullptr;
 };
 
-inline Json::const_iterator Json::begin() const { return const_iterator(items().data()); }
-inline Json::const_iterator Json::end() const { return const_iterator(items().data() + items().size()); }
+inline Json::const_iterator Json::begin() const {
+  return const_iterator(items().data());
+}
+inline Json::const_iterator Json::end() const {
+  return const_iterator(items().data() + items().size());
+}
 
 template <typename T>
 T Json::value(std::string_view key, T missing) const {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
+#include "base/iso_time.h"
 #include "base/json.h"
 #include "cli/command.h"
-#include "base/iso_time.h"
 #include "cli/streams.h"
 #include "io/json_file.h"
 #include "io/write_file.h"

@@ -257,6 +257,45 @@ struct ApplyMixer {
 
 }  // namespace
 
+ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v) {
+  c.b.set_name(fmt::format("layer {} attention", layer));
+  if (c.options.cache) {
+    k = cached(c, "k", layer, k);
+    v = cached(c, "v", layer, v);
+  }
+  if (c.kv.size() <= static_cast<size_t>(layer)) c.kv.resize(static_cast<size_t>(layer) + 1);
+  c.kv[static_cast<size_t>(layer)] = {k, v};
+  return attend_kept(c, spec, layer, q, {k, v, layer});
+}
+
+ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& a, int32_t layer, ValueId x) {
+  const int64_t tokens = c.tokens(), hidden = c.b.shape(x)[1], k = a.experts.top_k.k;
+  const int64_t width = a.kv_heads * a.head_dim;
+  const Routes routes = route(c, a.experts, x);
+  const ValueId group = reshape(c.b, routes.experts, Shape{tokens * k});
+  const ValueId rows = reshape(c.b, repeat_columns(c.b, x, k), Shape{tokens * k, hidden});
+  const auto weight = [&](const std::string& name, int64_t out, int64_t in) {
+    const ValueId stacked = weight_matrix(c, name, Shape{a.experts.experts, out, in});
+    c.b.set_name(name);
+    return stacked;
+  };
+  ValueId q = grouped_matmul(c.b, rows, weight(a.experts.up_name, width, hidden), group);
+  // Heads that share keys stand together: by key head, then by expert.
+  q = permute(c.b, reshape(c.b, q, Shape{tokens, k, a.kv_heads, a.head_dim}), {0, 2, 1, 3});
+  q = rotate(c, a.rope, reshape(c.b, q, Shape{tokens, a.kv_heads * k, a.head_dim}));
+  const ValueId kv = apply(c, a.kv, x);
+  const Shape by_head{tokens, a.kv_heads, a.head_dim};
+  const ValueId keys = rotate(c, a.rope, reshape(c.b, slice_columns(c.b, kv, 0, width), by_head));
+  const ValueId values = reshape(c.b, slice_columns(c.b, kv, width, width), by_head);
+  ValueId out = attend(c, a.attend, layer, q, keys, values);
+  out = permute(c.b, reshape(c.b, out, Shape{tokens, a.kv_heads, k, a.head_dim}), {0, 2, 1, 3});
+  out = reshape(c.b, out, Shape{tokens * k, width});
+  out = grouped_matmul(c.b, out, weight(a.experts.down_name, hidden, width), group);
+  out = mul_column(c.b, out, routes.weights);
+  out = fold_columns(c.b, reshape(c.b, out, Shape{tokens, k * hidden}), k);
+  return add_row(c.b, out, weight_vector(c, a.experts.output_bias, Shape{hidden}));
+}
+
 ValueId rotate(ForwardContext& c, int32_t rope_index, ValueId x) {
   if (rope_index < 0) return x;
   const size_t index = static_cast<size_t>(rope_index);

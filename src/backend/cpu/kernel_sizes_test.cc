@@ -86,7 +86,7 @@ TEST(KernelSizes, ProductsOfEverySplit) {
            Product{8, 50, 320, false, true, f32, q4_0, f32},
            Product{16, 53, 610, false, true, bf16, bf16, f32},  // tiles of few rows and what is left of them
            Product{1, 53, 30, false, true, f32, f32, f32},
-           Product{15, 20, 520, false, true, bf16, f32, bf16},  // widened and rounded, several chunks
+           Product{15, 20, 520, false, true, bf16, f32, bf16},     // widened and rounded, several chunks
            Product{200, 70, 2100, false, true, bf16, bf16, bf16},  // several blocks of k in a bf16 unit
            Product{130, 1312, 96, false, false, bf16, q4_1, f32},
            Product{40, 100, 77, true, true, bf16, f32, bf16},
