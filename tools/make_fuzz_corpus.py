@@ -49,7 +49,7 @@ def safetensors():
         "bad_shape_negative": st("{" + tensor("w", "F32", "[-1]", 0, 0) + "}"),
         "bad_range_reversed": st("{" + tensor("w", "F32", "[2]", 8, 0) + "}", bytes(8)),
         "bad_range_max": st("{" + tensor("w", "U8", "[1]", 2**64 - 2, 2**64 - 1) + "}", bytes(1)),
-        "bad_dtype": st("{" + tensor("w", "F8_E4M3", "[8]", 0, 8) + "}", bytes(8)),
+        "bad_dtype": st("{" + tensor("w", "F6_E2M3", "[8]", 0, 8) + "}", bytes(8)),
         "bad_nesting": st('{"w":' + "[" * 2000),
         "bad_rank": st("{" + tensor("w", "U8", "[" + ",".join("1" * 7) + "]", 0, 1) + "}", bytes(1)),
         "bad_utf8": struct.pack("<Q", 9) + b'{"\xff\xfe":1}',

@@ -154,9 +154,9 @@ TEST(Safetensors, RefusesBadTensorsByName) {
 }
 
 TEST(Safetensors, RefusesUnsupportedByName) {
-  const Error dtype = refusal("{" + entry("w", "F8_E4M3", "[4]", "[0,4]") + "}", 4);
+  const Error dtype = refusal("{" + entry("w", "F6_E2M3", "[4]", "[0,4]") + "}", 4);
   EXPECT_EQ(dtype.code, ErrorCode::unsupported);
-  EXPECT_THAT(dtype.text(), HasSubstr("w: cannot read tensors of dtype F8_E4M3"));
+  EXPECT_THAT(dtype.text(), HasSubstr("w: cannot read tensors of dtype F6_E2M3"));
   const Error rank = refusal("{" + entry("w", "U8", "[1,1,1,1,1,1,1]", "[0,1]") + "}", 1);
   EXPECT_EQ(rank.code, ErrorCode::unsupported);
   EXPECT_THAT(rank.message, HasSubstr("7 dimensions"));

@@ -18,6 +18,9 @@ struct Kept {
 };
 // q [tokens, heads, dim] against them: [tokens, heads, v_dim].
 ValueId attend_kept(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, const Kept& kept);
+// The same with the keys that ids name, as attend_chosen() takes them, from caches.
+ValueId attend_chosen_kept(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q,
+                           const Kept& kept, ValueId ids);
 
 // q [tokens, heads, dim] times what a position asks for.
 ValueId scale_by_position(ForwardContext& c, const std::optional<PositionScale>& scale, ValueId q);

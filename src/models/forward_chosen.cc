@@ -111,23 +111,45 @@ ValueId choose_keys(ForwardContext& c, const IndexerSpec& spec, int32_t layer, V
       spec.keys, factor);
 }
 
+namespace {
+
+// The keys that ids name as the op takes them: with groups of heads and sinks, or with neither.
+struct Chosen {
+  ValueId ids;
+  ValueId sinks;
+  bool biased;
+};
+
+Chosen chosen_keys(Context& c, const AttendSpec& spec, int64_t heads, ValueId ids) {
+  const Shape shape = c.b.shape(ids);
+  const int64_t n = shape[-1], groups = shape.rank() == 3 ? shape[1] : 1;
+  Chosen out{ids, {}, groups > 1 || !spec.sinks.empty()};
+  if (out.biased && shape.rank() == 2) out.ids = reshape(c.b, ids, Shape{c.tokens(), groups, n});
+  if (!out.biased && shape.rank() == 3) out.ids = reshape(c.b, ids, Shape{c.tokens(), n});
+  if (!spec.sinks.empty()) out.sinks = weight_vector(c, spec.sinks, Shape{heads});
+  return out;
+}
+
+}  // namespace
+
+ValueId attend_chosen_kept(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q,
+                           const Kept& kept, ValueId ids) {
+  const Chosen chosen = chosen_keys(c, spec, c.b.shape(q)[1], ids);
+  const SparsePagedInputs inputs{q, kept.k, kept.v, places_of(c, layer).page_table, c.stream, chosen.ids};
+  return chosen.biased ? biased_sparse_paged_attention(c.b, inputs, chosen.sinks, spec.scale)
+                       : sparse_paged_attention(c.b, inputs, spec.scale);
+}
+
 ValueId attend_chosen(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k,
                       ValueId v, ValueId ids) {
   c.b.set_name(fmt::format("layer {} attention", layer));
-  const Shape shape = c.b.shape(ids);
-  const bool biased = shape.rank() == 3 ? shape[1] > 1 || !spec.sinks.empty() : !spec.sinks.empty();
-  const int64_t n = shape[-1], groups = shape.rank() == 3 ? shape[1] : 1;
-  if (biased && shape.rank() == 2) ids = reshape(c.b, ids, Shape{c.tokens(), groups, n});
-  if (!biased && shape.rank() == 3) ids = reshape(c.b, ids, Shape{c.tokens(), n});
-  const ValueId sinks = spec.sinks.empty() ? ValueId{} : weight_vector(c, spec.sinks, Shape{c.b.shape(q)[1]});
-  if (!c.options.cache) {
-    return biased ? biased_sparse_attention(c.b, {q, k, v, ids, sinks}, spec.scale)
-                  : sparse_attention(c.b, q, k, v, ids, spec.scale);
+  if (c.options.cache) {
+    return attend_chosen_kept(c, spec, layer, q, {cached(c, "k", layer, k), cached(c, "v", layer, v), layer},
+                              ids);
   }
-  const SparsePagedInputs inputs{
-      q, cached(c, "k", layer, k), cached(c, "v", layer, v), places_of(c, layer).page_table, c.stream, ids};
-  return biased ? biased_sparse_paged_attention(c.b, inputs, sinks, spec.scale)
-                : sparse_paged_attention(c.b, inputs, spec.scale);
+  const Chosen chosen = chosen_keys(c, spec, c.b.shape(q)[1], ids);
+  return chosen.biased ? biased_sparse_attention(c.b, {q, k, v, chosen.ids, chosen.sinks}, spec.scale)
+                       : sparse_attention(c.b, q, k, v, chosen.ids, spec.scale);
 }
 
 ValueId attend_masked(ForwardContext& c, const AttentionSpec& a, int32_t layer, ValueId q, ValueId k,

@@ -6,7 +6,6 @@
 #include "ops/columns.h"
 #include "ops/grouped_matmul.h"
 #include "ops/reshape.h"
-#include "ops/sparse_attention.h"
 
 namespace tenon {
 namespace {
@@ -102,12 +101,9 @@ struct LatentMixer {
     const ValueId row = reshape(c.b, concat_columns(c.b, {in.latent, k_rope}), Shape{tokens, 1, width});
     const ValueId kept = cached(c, "latent", layer, row);
     const int32_t chooser = a.indexer ? layer : a.indices_from;
-    ValueId out =
-        chooser < 0
-            ? attend_kept(c, a.attend, layer, q, {kept, kept, layer})
-            : sparse_paged_attention(
-                  c.b, {q, kept, kept, places_of(c, layer).page_table, c.stream, c.chosen.at(chooser)},
-                  a.attend.scale);
+    ValueId out = chooser < 0
+                      ? attend_kept(c, a.attend, layer, q, {kept, kept, layer})
+                      : attend_chosen_kept(c, a.attend, layer, q, {kept, kept, layer}, c.chosen.at(chooser));
     out = slice_columns(c.b, reshape(c.b, out, Shape{tokens * a.heads, width}), 0, latent);
     c.b.set_name(a.kv_b.path);
     out = grouped_matmul(c.b, out, stacked, heads);
