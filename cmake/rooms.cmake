@@ -5,21 +5,16 @@ if(TENON_TESTS)
   find_package(GTest REQUIRED)
 endif()
 
-# What nearly every file includes, compiled once for the rooms and once for the tests: a third less time for a
-# clean build. Off with a compiler cache, which cannot see through a compiled header, and with clang, which wants the
-# same macros in every room.
-set(precompile OFF)
-if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(precompile OFF)
-endif()
-option(TENON_PRECOMPILE "Precompile common headers" ${precompile})
+# What nearly every file includes, compiled once for the rooms and once for the tests. Not for a compiler cache, which
+# cannot see through a compiled header, nor for clang, which wants the same macros in every room.
+option(TENON_PRECOMPILE "Precompile common headers" OFF)
 if(TENON_PRECOMPILE)  # GCC 12 warns of its own library's code once that is inlined out of a compiled header
   add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict)
 endif()
 set(TENON_COMMON_HEADERS <fmt/format.h> <algorithm> <cmath> <functional> <map> <memory> <optional> <span> <string>
     <string_view> <vector>)
 
-# Takes over the compiled headers of `owner`, which are `headers`.
+# Takes over the compiled headers of `owner`; those that follow are what the owner compiles.
 function(tenon_precompile target owner)
   if(TENON_PRECOMPILE AND target STREQUAL owner)
     target_precompile_headers(${target} PRIVATE ${ARGN})

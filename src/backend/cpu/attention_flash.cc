@@ -202,11 +202,7 @@ const KernelDef& attention_flash_bf16_pairs_kernel() {
   static constexpr KernelDef def{
       .op = "attention",
       .name = "attention_flash_bf16_pairs",
-      .serves =
-          [](const OpSite& site, const DeviceFacts& facts) {
-            return has_gemm_unit(GemmUnit::bf16_pairs, site.inputs[0].dtype, facts) &&
-                   serves_vector_dtypes(site, facts);
-          },
+      .serves = serves_bf16_pairs,
       .workspace_bytes = workspace_bytes,
       .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(GemmUnit::bf16_pairs); },
       .run =

@@ -8,6 +8,8 @@
 
 #include "backend/cpu/gemm_bf16_tile.h"
 #include "backend/cpu/gemm_blocking.h"
+#include "backend/cpu/gemm_tensor.h"
+#include "backend/cpu/kernel_support.h"
 #include "base/checked_math.h"
 #include "device/kernel.h"
 
@@ -18,6 +20,12 @@ inline constexpr int64_t kColumnTile = 64;
 inline constexpr int64_t kMostGroup = 8;
 inline constexpr int64_t kMostTilesOfBlock = 4;  // whose sums stay in a second cache of 512 KiB
 inline constexpr int64_t kFewBlocks = 32;        // that threads can share evenly
+
+// Whether a kernel that multiplies pairs of bf16 serves attention, forward or backward.
+inline bool serves_bf16_pairs(const OpSite& site, const DeviceFacts& facts) {
+  return has_gemm_unit(GemmUnit::bf16_pairs, site.inputs[0].dtype, facts) &&
+         serves_vector_dtypes(site, facts);
+}
 
 struct AttentionSizes {
   int64_t tokens, heads, kv_heads, head_dim, v_head_dim, window;

@@ -37,4 +37,24 @@ inline constexpr double gemm_unit_cost(GemmUnit unit) {
   return unit == GemmUnit::f32 ? 2.0 : unit == GemmUnit::bf16_pairs ? 1.5 : 1.25;
 }
 
+// Defines a kernel in one unit from the file's templates by unit: serves, workspace_bytes and run.
+// `preference` is taken off the cost of the unit.
+#define TENON_UNIT_KERNEL(op_name, kernel_name, gemm_unit, preference)                                      \
+  const KernelDef& kernel_name##_kernel() {                                                                 \
+    static constexpr KernelDef def{                                                                         \
+        .op = op_name,                                                                                      \
+        .name = #kernel_name,                                                                               \
+        .serves = serves<gemm_unit>,                                                                        \
+        .workspace_bytes = workspace_bytes<gemm_unit>,                                                      \
+        .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(gemm_unit) - (preference); }, \
+        .run = run<gemm_unit>};                                                                             \
+    return def;                                                                                             \
+  }
+
+// The kernels of all units, each by its name.
+#define TENON_UNIT_KERNELS(op_name, f32_name, pairs_name, tiles_name, preference) \
+  TENON_UNIT_KERNEL(op_name, f32_name, GemmUnit::f32, preference)                 \
+  TENON_UNIT_KERNEL(op_name, pairs_name, GemmUnit::bf16_pairs, preference)        \
+  TENON_UNIT_KERNEL(op_name, tiles_name, GemmUnit::bf16_tiles, preference)
+
 }  // namespace tenon

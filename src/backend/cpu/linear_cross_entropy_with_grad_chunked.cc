@@ -133,20 +133,7 @@ int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
 
 }  // namespace
 
-#define TENON_LOSS(kernel_name, gemm_unit)                                                   \
-  const KernelDef& kernel_name##_kernel() {                                                  \
-    static constexpr KernelDef def{                                                          \
-        .op = "linear_cross_entropy_with_grad",                                              \
-        .name = #kernel_name,                                                                \
-        .serves = serves<gemm_unit>,                                                         \
-        .workspace_bytes = workspace_bytes<gemm_unit>,                                       \
-        .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(gemm_unit); }, \
-        .run = run<gemm_unit>};                                                              \
-    return def;                                                                              \
-  }
-TENON_LOSS(linear_cross_entropy_with_grad_chunked, GemmUnit::f32)
-TENON_LOSS(linear_cross_entropy_with_grad_bf16_pairs, GemmUnit::bf16_pairs)
-TENON_LOSS(linear_cross_entropy_with_grad_bf16_tiles, GemmUnit::bf16_tiles)
-#undef TENON_LOSS
+TENON_UNIT_KERNELS("linear_cross_entropy_with_grad", linear_cross_entropy_with_grad_chunked,
+                   linear_cross_entropy_with_grad_bf16_pairs, linear_cross_entropy_with_grad_bf16_tiles, 0.0)
 
 }  // namespace tenon

@@ -78,20 +78,7 @@ void run(const KernelCall& call) {
 
 }  // namespace
 
-#define TENON_MATMUL(kernel_name, gemm_unit)                                                         \
-  const KernelDef& kernel_name##_kernel() {                                                          \
-    static constexpr KernelDef def{                                                                  \
-        .op = "matmul",                                                                              \
-        .name = #kernel_name,                                                                        \
-        .serves = serves<gemm_unit>,                                                                 \
-        .workspace_bytes = workspace_bytes<gemm_unit>,                                               \
-        .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(gemm_unit) - 0.125; }, \
-        .run = run<gemm_unit>};                                                                      \
-    return def;                                                                                      \
-  }
-TENON_MATMUL(matmul_few_columns, GemmUnit::f32)
-TENON_MATMUL(matmul_few_columns_bf16_pairs, GemmUnit::bf16_pairs)
-TENON_MATMUL(matmul_few_columns_bf16_tiles, GemmUnit::bf16_tiles)
-#undef TENON_MATMUL
+TENON_UNIT_KERNELS("matmul", matmul_few_columns, matmul_few_columns_bf16_pairs, matmul_few_columns_bf16_tiles,
+                   0.125)
 
 }  // namespace tenon

@@ -53,20 +53,7 @@ void run(const KernelCall& call) {
 
 }  // namespace
 
-#define TENON_MATMUL_LOW_RANK(kernel_name, gemm_unit)                                        \
-  const KernelDef& kernel_name##_kernel() {                                                  \
-    static constexpr KernelDef def{                                                          \
-        .op = "matmul_low_rank",                                                             \
-        .name = #kernel_name,                                                                \
-        .serves = serves<gemm_unit>,                                                         \
-        .workspace_bytes = workspace_bytes<gemm_unit>,                                       \
-        .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(gemm_unit); }, \
-        .run = run<gemm_unit>};                                                              \
-    return def;                                                                              \
-  }
-TENON_MATMUL_LOW_RANK(matmul_low_rank_packed, GemmUnit::f32)
-TENON_MATMUL_LOW_RANK(matmul_low_rank_packed_bf16_pairs, GemmUnit::bf16_pairs)
-TENON_MATMUL_LOW_RANK(matmul_low_rank_packed_bf16_tiles, GemmUnit::bf16_tiles)
-#undef TENON_MATMUL_LOW_RANK
+TENON_UNIT_KERNELS("matmul_low_rank", matmul_low_rank_packed, matmul_low_rank_packed_bf16_pairs,
+                   matmul_low_rank_packed_bf16_tiles, 0.0)
 
 }  // namespace tenon

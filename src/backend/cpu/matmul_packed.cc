@@ -56,20 +56,6 @@ void run(const KernelCall& call) {
 
 }  // namespace
 
-#define TENON_MATMUL(kernel_name, gemm_unit)                                                 \
-  const KernelDef& kernel_name##_kernel() {                                                  \
-    static constexpr KernelDef def{                                                          \
-        .op = "matmul",                                                                      \
-        .name = #kernel_name,                                                                \
-        .serves = serves<gemm_unit>,                                                         \
-        .workspace_bytes = workspace_bytes<gemm_unit>,                                       \
-        .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(gemm_unit); }, \
-        .run = run<gemm_unit>};                                                              \
-    return def;                                                                              \
-  }
-TENON_MATMUL(matmul_packed, GemmUnit::f32)
-TENON_MATMUL(matmul_packed_bf16_pairs, GemmUnit::bf16_pairs)
-TENON_MATMUL(matmul_packed_bf16_tiles, GemmUnit::bf16_tiles)
-#undef TENON_MATMUL
+TENON_UNIT_KERNELS("matmul", matmul_packed, matmul_packed_bf16_pairs, matmul_packed_bf16_tiles, 0.0)
 
 }  // namespace tenon
