@@ -14,7 +14,7 @@ and a line "re: PATTERN" for one line that matches the pattern as a whole. Blank
 not count. Commands of a script share one fresh folder and bash with pipefail; `tenon` is on PATH, $TESTS is the
 tests folder and $SHARED the folder of test data beside the checkout (which may be missing).
 
-    tests/script_runner.py [--build DIR] [--rewrite] FILE ...
+    python3 tests/script_runner.py [--build DIR] [--rewrite] FILE ...
 
 runs scripts alone; --rewrite puts what the commands printed in the place of blocks that did not match."""
 

@@ -21,9 +21,10 @@ struct Arguments {
   bool json = false;
 };
 
+constexpr std::string_view kBetween = " \t\r\n,[]";
+
 // Whole numbers between spaces, commas and brackets: what tokenize prints, in either form.
 Result<std::vector<int32_t>> parse_ids(std::string_view text, const Tokenizer& tokenizer) {
-  constexpr std::string_view kBetween = " \t\r\n,[]";
   std::vector<int32_t> ids;
   while (true) {
     text.remove_prefix(std::min(text.find_first_not_of(kBetween), text.size()));
@@ -45,8 +46,33 @@ Status detokenize_lines(const Arguments& a, const Tokenizer& tokenizer) {
   return for_each_line(*a.jsonl, [&](std::string_view line, int64_t) -> Status {
     ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids(line, tokenizer));
     write_output(Json(tokenizer.decode(ids, a.skip_special)).dump() + "\n");
+    flush_output();
     return {};
   });
+}
+
+// Text as soon as the ids on standard input make it certain.
+Status detokenize_input(const Arguments& a, const Tokenizer& tokenizer) {
+  StreamDecoder decoder(tokenizer, a.skip_special);
+  RETURN_IF_ERROR(for_each_piece_of_input(kBetween, [&](std::string_view words) -> Status {
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids(words, tokenizer));
+    for (const int32_t id : ids) write_output(decoder.push(id));
+    flush_output();
+    return {};
+  }));
+  write_output(decoder.finish());
+  return {};
+}
+
+Status detokenize_all(const Arguments& a, const Tokenizer& tokenizer) {
+  std::string typed = fmt::format("{}", fmt::join(a.ids, " "));
+  if (a.ids.empty()) {
+    ASSIGN_OR_RETURN(typed, read_standard_input());
+  }
+  ASSIGN_OR_RETURN(const std::vector<int32_t> ids, parse_ids(typed, tokenizer));
+  const std::string text = tokenizer.decode(ids, a.skip_special);
+  write_output(a.json ? Json(text).dump() + "\n" : text);
+  return {};
 }
 
 Status detokenize(const Arguments& a) {
@@ -55,14 +81,9 @@ Status detokenize(const Arguments& a) {
     if (!a.ids.empty()) return bad_argument("ids and --jsonl cannot both be given", "detokenize");
     return detokenize_lines(a, tokenizer);
   }
-  std::string typed = fmt::format("{}", fmt::join(a.ids, " "));
-  if (a.ids.empty()) {
-    ASSIGN_OR_RETURN(typed, read_standard_input());
-  }
-  auto ids = parse_ids(typed, tokenizer);
-  if (!ids.ok()) return std::move(ids).error().within("detokenize");
-  const std::string text = tokenizer.decode(*ids, a.skip_special);
-  write_output(a.json ? Json(text).dump() + "\n" : text);
+  Status status =
+      a.ids.empty() && !a.json ? detokenize_input(a, tokenizer) : detokenize_all(a, tokenizer);
+  if (!status.ok()) return std::move(status).error().within("detokenize");
   if (!a.json && terminal_of(stdout).interactive) write_output("\n");
   return {};
 }
@@ -76,8 +97,7 @@ Command detokenize_command() {
       .summary = "Print the text of token ids",
       .details =
           "The ids are arguments or standard input, between spaces or commas. The text is printed as it "
-          "stands, "
-          "without a line end of its own.",
+          "stands, without a line end of its own; ids that come in through a pipe become text as they come.",
       .example = "tenon detokenize models/small 19556 665\ntenon tokenize m --text hi | tenon detokenize m",
       .positionals = {{"PATH", &a->path, "Model folder, GGUF file, tokenizer.json or SentencePiece model"},
                       {"ID", &a->ids, "Token ids", false}},

@@ -33,3 +33,12 @@ tenon: detokenize: 'two' is not a token id
 $ tenon detokenize "$TESTS/text/tiny_bytes" 99999999999999999999
 tenon: detokenize: '99999999999999999999' is not a token id
 [exit 2]
+
+# Ids that come through a pipe become text before the next ones come; an id may be cut between two pieces.
+$ (printf '46 7'; sleep 0.2; printf '5 82 '; sleep 0.2; printf '82 85') | tenon detokenize "$TESTS/text/tiny_bytes"; echo
+Hello
+$ coproc T { tenon detokenize "$TESTS/text/tiny_bytes"; }
+> printf '46 75 82 ' >&${T[1]}; timeout 20 head -c 3 <&${T[0]}; echo
+> exec {out}<&${T[0]}; printf '82 85' >&${T[1]}; exec {T[1]}>&-; cat <&$out; echo
+Hel
+lo
