@@ -70,6 +70,7 @@ class GgufFamily : public testing::TestWithParam<Converted> {
 
   // What llama.cpp has fixed where config.json may say otherwise, and rope without scaling.
   void use_llama_cpp_settings() {
+    if (GetParam().architecture == "dots1") config.erase("layer_types"), config.erase("sliding_window");
     if (config.contains("query_pre_attn_scalar")) config["query_pre_attn_scalar"] = config["head_dim"];
     const Json rope = config["rope_parameters"];
     if (rope.value("rope_type", "default") != "default")
@@ -84,18 +85,24 @@ class GgufFamily : public testing::TestWithParam<Converted> {
     return given ? size("head_dim") : hidden / heads;
   }
 
+  // Layers that predict further tokens are blocks of GGUF.
+  int64_t further_layers() const { return config.value("num_nextn_predict_layers", int64_t{0}); }
+
   GgufHeader header() const {
     const std::string& name = GetParam().architecture;
     GgufHeader header;
     header.add_string("general.architecture", name);
     std::set<std::string> added;
     for (const auto& [key, setting] : GetParam().keys) {
+      if (!config.contains(setting)) continue;
       const Json& value = config.at(setting);
       if (!added.insert(key).second) continue;
       if (value.is_boolean()) {
         header.add_bool(key, value.get<bool>());
       } else if (value.is_number_integer()) {
-        header.add_u32(key, static_cast<uint32_t>(value.get<int64_t>()));
+        int64_t count = value.get<int64_t>();
+        if (key.ends_with(".block_count")) count += further_layers();
+        header.add_u32(key, static_cast<uint32_t>(count));
       } else {
         header.add_f32(key, value.get<float>());
       }
@@ -188,7 +195,10 @@ class GgufFamily : public testing::TestWithParam<Converted> {
     if (does("shift") && m.name.ends_with("norm.weight")) {
       for (float& value : m.values) value += 1;
     }
-    m.name = name + (suffix.empty() ? ".weight" : suffix);
+    m.name = name;
+    if (!name.ends_with(".bias")) m.name += suffix.empty() ? ".weight" : suffix;
+    if (does("stack") && m.shape.rank() == 2 && m.shape[0] == 1 && name.ends_with(".bias"))
+      m.shape = Shape{m.shape[1]};
     if (expert.empty()) {
       matrices.push_back(std::move(m));
       return;
@@ -212,6 +222,9 @@ class GgufFamily : public testing::TestWithParam<Converted> {
       add(std::move(m));
     }
     for (auto& [name, matrix] : stacked) matrices.push_back(std::move(matrix));
+    for (int64_t i = 0; i < further_layers(); ++i)
+      matrices.push_back(
+          {"blk." + std::to_string(size("num_hidden_layers") + i) + ".nextn.enorm.weight", Shape{2}, {1, 1}});
     std::vector<TensorSpec> specs;
     for (const Matrix& m : matrices) specs.push_back({m.name, DType::f32, m.shape});
     auto writer = create_gguf(path, header(), specs);

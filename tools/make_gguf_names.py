@@ -28,6 +28,9 @@ FAMILIES = [
     ("cohere", "command-r", ""), ("cohere2", "cohere2", ""), ("ernie4_5", "ernie4_5", ""),
     ("hunyuan", "hunyuan-dense", ""), ("seed_oss", "seed_oss", ""), ("glm4", "glm4", ""), ("stablelm", "stablelm", ""),
     ("nemotron", "nemotron", "shift"), ("gpt_oss", "gpt-oss", "split"),
+    ("yi15", "internlm2", "permute"), ("olmoe", "olmoe", "stack"), ("exaone4", "exaone4", ""),
+    ("exaone4_full", "exaone4", ""), ("glm4_moe", "glm4moe", "stack"), ("glm4_moe_qknorm", "glm4moe", "stack"),
+    ("dots1", "dots1", "stack"), ("ernie4_5_moe", "ernie4_5-moe", "stack"),
 ]
 # Keys of config.json and what the converter calls them, where a family has them.
 KEYS = [
@@ -46,6 +49,13 @@ KEYS = [
     (Keys.LLM.EXPERT_COUNT, "num_local_experts"), (Keys.LLM.EXPERT_USED_COUNT, "num_experts_per_tok"),
     (Keys.LLM.EXPERT_FEED_FORWARD_LENGTH, "moe_intermediate_size"),
     (Keys.LLM.EXPERT_SHARED_FEED_FORWARD_LENGTH, "shared_expert_intermediate_size"),
+    (Keys.LLM.EXPERT_COUNT, "n_routed_experts"), (Keys.LLM.EXPERT_COUNT, "moe_num_experts"),
+    (Keys.LLM.EXPERT_USED_COUNT, "moe_k"), (Keys.LLM.EXPERT_SHARED_COUNT, "n_shared_experts"),
+    (Keys.LLM.EXPERT_SHARED_COUNT, "moe_num_shared_experts"), (Keys.LLM.EXPERT_WEIGHTS_SCALE, "routed_scaling_factor"),
+    (Keys.LLM.EXPERT_WEIGHTS_NORM, "norm_topk_prob"), (Keys.LLM.LEADING_DENSE_BLOCK_COUNT, "first_k_dense_replace"),
+    (Keys.LLM.LEADING_DENSE_BLOCK_COUNT, "moe_layer_start_index"),
+    (Keys.LLM.INTERLEAVE_MOE_LAYER_STEP, "moe_layer_interval"),
+    (Keys.LLM.NEXTN_PREDICT_LAYERS, "num_nextn_predict_layers"),
 ]
 EXPERTS = {"gate_proj": "ffn_gate_exps", "up_proj": "ffn_up_exps", "down_proj": "ffn_down_exps",
            "w1": "ffn_gate_exps", "w3": "ffn_up_exps", "w2": "ffn_down_exps"}
@@ -69,6 +79,8 @@ def main():
             else:
                 module = re.sub(r"\.(weight|bias)$", "", tensor)
                 found = names.get_name(module)
+                if module.endswith("e_score_correction_bias"):
+                    found = names.get_name(module.removesuffix("_bias")) + ".bias"
             seen.setdefault(re.sub(r"layers\.\d+", "layers.N", module),
                             re.sub(r"blk\.\d+", "blk.N", found) if found else "-")
         for module, found in sorted(seen.items()):

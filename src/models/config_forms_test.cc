@@ -57,6 +57,47 @@ TEST(ConfigForms, SectionsOfImagePositionsSayNothingAboutText) {
   EXPECT_EQ(spec->ropes[0].amplitude, 1);
 }
 
+Json llama_with(const char* key, const Json& value) {
+  Json config = {{"model_type", "llama"},    {"hidden_size", 32},
+                 {"intermediate_size", 64},  {"num_hidden_layers", 1},
+                 {"num_attention_heads", 2}, {"vocab_size", 100},
+                 {"rms_norm_eps", 1e-6},     {"max_position_embeddings", 128}};
+  config[key] = value;
+  return config;
+}
+
+TEST(ConfigForms, SwitchesOfWhatIsNotBuiltAreRefusedAndHarmlessWhereOff) {
+  for (const char* key : {"rope_interleaved", "use_mrope", "add_cross_attention", "is_encoder_decoder",
+                          "output_router_logits"}) {
+    EXPECT_TRUE(read_model_spec(llama_with(key, false), "config.json").ok()) << key;
+    const auto on = read_model_spec(llama_with(key, true), "config.json");
+    ASSERT_FALSE(on.ok()) << key;
+    EXPECT_NE(on.error().text().find(key), std::string::npos) << on.error().text();
+  }
+  EXPECT_FALSE(read_model_spec(llama_with("sliding_window_size", 16), "config.json").ok());
+}
+
+TEST(ConfigForms, CodeOfACheckpointThatIsNotServedIsRefusedWithTheReason) {
+  for (const char* model_type : {"chatglm", "minicpm"}) {
+    const auto spec = read_model_spec(llama_with("model_type", model_type), "config.json");
+    ASSERT_FALSE(spec.ok());
+    EXPECT_NE(spec.error().text().find(std::string(model_type) + "' is not supported: its "),
+              std::string::npos)
+        << spec.error().text();
+  }
+}
+
+TEST(ConfigForms, RotaryDimAloneSaysHowMuchOfAHeadMiniMaxM2Rotates) {
+  Json config = llama_with("model_type", "minimax_m2");
+  config["head_dim"] = 16;
+  config["rotary_dim"] = 8;
+  config["num_local_experts"] = 2;
+  config["num_experts_per_tok"] = 1;
+  const auto spec = read_model_spec(config, "config.json");
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  EXPECT_EQ(spec->ropes.at(0).inv_freq.size(), 4u);
+}
+
 TEST(ConfigForms, MethodsThatCannotBeReadAreRefusedByName) {
   const auto refusal = [](const Json& quantisation) {
     const auto got = read_quantisation({{"quantization_config", quantisation}}, "config.json");

@@ -16,7 +16,10 @@ Result<ModelSpec> read_deepseek_v2(ConfigReader& config) {
                .groups = config.positive_or("n_group", 1),
                .group_limit = config.positive_or("topk_group", 1),
                .group_sum = 1};
-  if (config.text_or("topk_method", "greedy") == "greedy") moe.top_k.groups = moe.top_k.group_limit = 1;
+  const std::string method = config.text_or("topk_method", "greedy");
+  config.require(method == "greedy" || method == "group_limited_greedy", "topk_method",
+                 "must be greedy or group_limited_greedy");
+  if (method == "greedy") moe.top_k.groups = moe.top_k.group_limit = 1;
   config.require(!config.flag_or("norm_topk_prob", false), "norm_topk_prob", "must be false here");
   config.require(config.text_or("scoring_func", "softmax") == "softmax", "scoring_func", "must be softmax");
   moe.scale = config.number_or("routed_scaling_factor", 1);

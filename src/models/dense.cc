@@ -156,6 +156,7 @@ Result<ModelSpec> read_bitnet(ConfigReader& config) {
 }
 
 constexpr std::array kStarcoder2Gguf = {GgufLayout{"starcoder2"}};
+constexpr std::array kExaone4Gguf = {GgufLayout{"exaone4"}};
 constexpr std::array kStablelmGguf = {GgufLayout{"stablelm"}};
 constexpr std::array kNemotronGguf = {GgufLayout{"nemotron"}};
 
@@ -163,7 +164,7 @@ constexpr Family kFamilies[] = {
     {"starcoder2", {"starcoder2"}, kStarcoder2Gguf, read_starcoder2},
     {"stablelm", {"stablelm"}, kStablelmGguf, read_stablelm},
     {"nemotron", {"nemotron"}, kNemotronGguf, read_nemotron},
-    {"exaone4", {"exaone4"}, {}, read_exaone4},
+    {"exaone4", {"exaone4"}, kExaone4Gguf, read_exaone4},
     {"nanochat", {"nanochat"}, {}, read_nanochat},
     {"jais2", {"jais2"}, {}, read_jais2},
     {"bitnet", {"bitnet"}, {}, read_bitnet},

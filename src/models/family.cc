@@ -25,7 +25,8 @@ constexpr std::string_view kHarmless[] = {
 };
 
 // Keys that switch on what their families otherwise do not have: harmless where false.
-constexpr std::string_view kSwitches[] = {"rope_interleaved", "use_mrope"};
+constexpr std::string_view kSwitches[] = {"rope_interleaved", "use_mrope", "add_cross_attention",
+                                          "is_encoder_decoder", "output_router_logits"};
 
 template <size_t kCount>
 bool is_among(const std::string_view (&keys)[kCount], std::string_view key) {
@@ -65,8 +66,11 @@ std::string read_model_type(ConfigReader& config) {
 void ignore_next_token_layers(ConfigReader& config, ModelSpec& spec) {
   if (!config.has("num_nextn_predict_layers")) return;
   const int64_t more = std::min<int64_t>(config.integer("num_nextn_predict_layers"), 16);
-  for (int64_t i = 0; i < more; ++i)
-    spec.ignored.push_back(fmt::format("model.layers.{}.", static_cast<int64_t>(spec.blocks.size()) + i));
+  for (int64_t i = 0; i < more; ++i) {
+    const int64_t layer = static_cast<int64_t>(spec.blocks.size()) + i;
+    spec.ignored.push_back(fmt::format("model.layers.{}.", layer));
+    spec.ignored.push_back(fmt::format("blk.{}.", layer));
+  }
 }
 
 }  // namespace

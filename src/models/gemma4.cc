@@ -126,8 +126,9 @@ Result<ModelSpec> read_gemma4(ConfigReader& config) {
   ModelSpec spec = read_decoder(config, traits);
   const std::vector<bool> sliding = layers_of_kind(config, "sliding_attention");
   config.require(sliding.size() == spec.blocks.size(), "layer_types", "must have one entry a layer");
-  const bool bidirectional = config.text_or("use_bidirectional_attention", "") == "all";
-  config.require(!bidirectional, "use_bidirectional_attention", "is not supported");
+  const std::string bidirectional = config.text_or("use_bidirectional_attention", "");
+  config.require(bidirectional.empty() || bidirectional == "vision", "use_bidirectional_attention",
+                 "must be absent or vision");
   const bool keys_as_values =
       config.flag_or("attention_k_eq_v", config.text_or("model_type", "") != "gemma4_text");
   const int64_t window = config.positive("sliding_window");

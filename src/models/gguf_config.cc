@@ -117,6 +117,14 @@ void take_over(const Json& from, Json& into) {
   }
 }
 
+// GGUF counts the layers that predict further tokens among the blocks, config.json does not.
+void leave_out_next_token_layers(Json& config) {
+  const int64_t layers = config["num_hidden_layers"].get<int64_t>();
+  const Json& further = config["num_nextn_predict_layers"];
+  if (further.is_number_integer() && further.get<int64_t>() >= 0 && further.get<int64_t>() < layers)
+    config["num_hidden_layers"] = layers - further.get<int64_t>();
+}
+
 void read_particulars(const Checkpoint& checkpoint, const std::string& prefix, const GgufArchitecture& kind,
                       Json& config) {
   const GgufFile& gguf = checkpoint.gguf();
@@ -132,11 +140,15 @@ void read_particulars(const Checkpoint& checkpoint, const std::string& prefix, c
     if (value && (has_experts || !of_experts)) config[std::string(key.config)] = value_of(*value);
   }
   if (has_experts && !kind.model_type.empty()) config["model_type"] = std::string(kind.model_type);
+  leave_out_next_token_layers(config);
   const int64_t layers = config["num_hidden_layers"].get<int64_t>();
-  for (int64_t i = 0; kind.full_every > 0 && i < std::min<int64_t>(layers, 10000); ++i)
+  const bool windowed = kind.full_every > 0 && config.contains("sliding_window");
+  for (int64_t i = 0; windowed && i < std::min<int64_t>(layers, 10000); ++i)
     config["layer_types"].push_back((i + 1) % kind.full_every == 0 ? "full_attention" : "sliding_attention");
   if (!kind.bias_key.empty())
     config[std::string(kind.bias_key)] = checkpoint.find("blk.0.attn_q.bias") != nullptr;
+  if (!kind.query_norm_key.empty())
+    config[std::string(kind.query_norm_key)] = checkpoint.find("blk.0.attn_q_norm.weight") != nullptr;
 }
 
 // The model_type of the family that reads an architecture.

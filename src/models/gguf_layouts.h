@@ -24,8 +24,9 @@ struct GgufArchitecture {
   bool norms_after = false;    // post_attention_layernorm is the norm after attention, or goes by its name
   bool layer_norm = false;     // the key of epsilon is that of LayerNorm
   std::string_view eps_key = "rms_norm_eps";
-  int64_t full_every = 0;          // > 0: each so many-th layer has no window, the others do
-  std::string_view bias_key = {};  // set by whether q has a bias; empty: not asked for
+  int64_t full_every = 0;                // > 0: where there is a window, each so many-th layer is without it
+  std::string_view bias_key = {};        // set by whether q has a bias; empty: not asked for
+  std::string_view query_norm_key = {};  // set by whether q is normalised; empty: not asked for
   std::span<const GgufKey> keys = {};
   std::string_view implied = "{}";   // keys of config.json that the architecture implies
   std::string_view model_type = {};  // with experts, where that is another family

@@ -6,7 +6,8 @@
 namespace tenon {
 namespace {
 
-constexpr std::array kLlamaGguf = {GgufLayout{"llama", /*permuted_rope=*/true}};
+constexpr std::array kLlamaGguf = {GgufLayout{"llama", /*permuted_rope=*/true},
+                                   GgufLayout{"internlm2", /*permuted_rope=*/true}};
 
 DecoderTraits llama_traits(ConfigReader& config) {
   DecoderTraits traits;

@@ -75,7 +75,10 @@ Result<ModelSpec> read_olmoe(ConfigReader& config) {
 Result<ModelSpec> read_minimax_m2(ConfigReader& config) {
   DecoderTraits traits;
   traits.qk_norm = QkNorm::width;
-  config.ignore("rotary_dim");
+  // Published files say how much of a head is rotated by rotary_dim alone.
+  if (config.has("rotary_dim") && config.has("head_dim"))
+    traits.rotary =
+        static_cast<double>(config.positive("rotary_dim")) / static_cast<double>(config.positive("head_dim"));
   ModelSpec spec = read_decoder(config, traits);
   MoeSpec moe = softmax_router(config, true);
   moe.scores = RouterScores::sigmoid;
@@ -354,6 +357,10 @@ Result<ModelSpec> read_exaone_moe(ConfigReader& config) {
 }
 
 constexpr std::array kGptOssGguf = {GgufLayout{"gpt-oss"}};
+constexpr std::array kOlmoeGguf = {GgufLayout{"olmoe"}};
+constexpr std::array kGlm4moeGguf = {GgufLayout{"glm4moe"}};
+constexpr std::array kDots1Gguf = {GgufLayout{"dots1"}};
+constexpr std::array kErnieMoeGguf = {GgufLayout{"ernie4_5-moe"}};
 constexpr std::array kQwen2moeGguf = {GgufLayout{"qwen2moe"}};
 constexpr std::array kQwen3moeGguf = {GgufLayout{"qwen3moe"}};
 
@@ -363,11 +370,11 @@ constexpr Family kFamilies[] = {
     {"mixtral", {"mixtral"}, {}, read_mixtral},
     {"qwen2_moe", {"qwen2_moe"}, kQwen2moeGguf, read_qwen2_moe},
     {"qwen3_moe", {"qwen3_moe"}, kQwen3moeGguf, read_qwen3_moe},
-    {"olmoe", {"olmoe", "flex_olmo"}, {}, read_olmoe},
+    {"olmoe", {"olmoe", "flex_olmo"}, kOlmoeGguf, read_olmoe},
     {"minimax_m2", {"minimax_m2"}, {}, read_minimax_m2},
-    {"glm4_moe", {"glm4_moe", "solar_open"}, {}, read_glm4_moe},
-    {"dots1", {"dots1"}, {}, read_dots1},
-    {"ernie4_5_moe", {"ernie4_5_moe"}, {}, read_ernie_moe},
+    {"glm4_moe", {"glm4_moe", "solar_open"}, kGlm4moeGguf, read_glm4_moe},
+    {"dots1", {"dots1"}, kDots1Gguf, read_dots1},
+    {"ernie4_5_moe", {"ernie4_5_moe"}, kErnieMoeGguf, read_ernie_moe},
     {"hunyuan_v1_moe", {"hunyuan_v1_moe"}, {}, read_hunyuan_moe},
     {"gpt_oss", {"gpt_oss"}, kGptOssGguf, read_gpt_oss},
 };

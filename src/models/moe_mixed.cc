@@ -274,11 +274,16 @@ Result<ModelSpec> read_cohere2_moe(ConfigReader& config) {
   const bool prefix_rope = config.positive_or("prefix_dense_sliding_window_pattern", 1) == 1;
   MoeSpec moe;
   moe.top_k.k = config.positive("num_experts_per_tok");
-  const bool sigmoid = config.text_or("expert_selection_fn", "softmax") == "sigmoid";
+  const std::string scores = config.text_or("expert_selection_fn", "softmax");
+  const bool sigmoid = scores == "sigmoid";
+  config.require(sigmoid || scores == "softmax", "expert_selection_fn", "must be softmax or sigmoid");
   const bool renormalise = config.flag_or("norm_topk_prob", true);
   moe.scores = sigmoid ? RouterScores::sigmoid_of_chosen : RouterScores::softmax_of_chosen;
   moe.renormalise = sigmoid && renormalise;
-  if (config.text_or("shared_expert_combination_strategy", "sum") == "average") moe.sum_scale = 0.5;
+  const std::string sum = config.text_or("shared_expert_combination_strategy", "sum");
+  config.require(sum == "sum" || sum == "average", "shared_expert_combination_strategy",
+                 "must be sum or average");
+  if (sum == "average") moe.sum_scale = 0.5;
   const int64_t width = config.positive("expert_size");
   const ExpertSizes sizes{
       expert_count(config), width,
