@@ -63,8 +63,8 @@ double best_seconds(double budget, bool thread_clock, F&& work) {
 }
 
 __attribute__((target("avx2,fma"))) float multiply_add_chains(int64_t count) {
-  __m256 sums[10];
-  for (auto& sum : sums) sum = _mm256_set1_ps(0.5f);
+  __m256 sums[10];  // each begins elsewhere, or a compiler makes one of them all
+  for (int i = 0; i < 10; ++i) sums[i] = _mm256_set1_ps(0.5f + static_cast<float>(i));
   const __m256 x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(1e-3f);
   for (int64_t i = 0; i < count; ++i) {
 #pragma GCC unroll 10

@@ -60,13 +60,13 @@ class Json {
   Json(std::string_view value) : Json(std::string(value)) {}
   Json(const char* value) : Json(std::string(value)) {}
   template <std::same_as<bool> T>
-  Json(T value) : value_(value) {}
+  Json(T value);
   template <std::signed_integral T>
-  Json(T value) : value_(static_cast<int64_t>(value)) {}
+  Json(T value);
   template <std::unsigned_integral T>
-  requires(!std::same_as<T, bool>) Json(T value) : value_(static_cast<uint64_t>(value)) {}
+  requires(!std::same_as<T, bool>) Json(T value);
   template <std::floating_point T>
-  Json(T value) : value_(static_cast<double>(value)) {}
+  Json(T value);
   template <JsonList T>
   Json(const T& list) : Json(array()) {
     for (const auto& element : list) push_back(element);
@@ -186,6 +186,16 @@ struct Json::Member {
   std::string key;
   Json value;
 };
+
+// Defined where the variant's types are complete.
+template <std::same_as<bool> T>
+Json::Json(T value) : value_(value) {}
+template <std::signed_integral T>
+Json::Json(T value) : value_(static_cast<int64_t>(value)) {}
+template <std::unsigned_integral T>
+requires(!std::same_as<T, bool>) Json::Json(T value) : value_(static_cast<uint64_t>(value)) {}
+template <std::floating_point T>
+Json::Json(T value) : value_(static_cast<double>(value)) {}
 
 template <typename Element, typename Value>
 class Json::Iterator {

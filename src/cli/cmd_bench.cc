@@ -157,7 +157,9 @@ Status run_train(BenchArguments& a, Device& device) {
   const double tokens = static_cast<double>(bench.tokens);
   const double reached = gflops(bench.flops, seconds);
   const double ceiling = ceiling_gflops(ceilings, settings.compute);
-  const double first = std::chrono::duration<double>(bench.first_step_done - a.start).count();
+  const auto since_start = [&](Clock::time_point at) {
+    return rounded(std::chrono::duration<double>(at - a.start).count(), 1000);
+  };
   const Json facts = {{"tool", "tenon"},
                       {"dtype", dtype_name(settings.compute)},
                       {"batch", settings.batch},
@@ -168,7 +170,8 @@ Status run_train(BenchArguments& a, Device& device) {
                       {"checkpointing", settings.recompute},
                       {"tokens_per_second", rounded(tokens / seconds, 10)},
                       {"best_tokens_per_second", rounded(tokens / shortest(bench.step_seconds), 10)},
-                      {"start_to_first_step_seconds", rounded(first, 1000)},
+                      {"start_to_first_step_seconds", since_start(bench.first_step_done)},
+                      {"before_first_step_seconds", since_start(bench.first_step_began)},
                       {"peak_rss_gib", gibibytes(bench.peak_resident_bytes)},
                       {"arena_gib", gibibytes(bench.arena_bytes)},
                       {"mapped_gib", gibibytes(bench.external_bytes)},

@@ -81,8 +81,7 @@ Status detokenize(const Arguments& a) {
     if (!a.ids.empty()) return bad_argument("ids and --jsonl cannot both be given", "detokenize");
     return detokenize_lines(a, tokenizer);
   }
-  Status status =
-      a.ids.empty() && !a.json ? detokenize_input(a, tokenizer) : detokenize_all(a, tokenizer);
+  Status status = a.ids.empty() && !a.json ? detokenize_input(a, tokenizer) : detokenize_all(a, tokenizer);
   if (!status.ok()) return std::move(status).error().within("detokenize");
   if (!a.json && terminal_of(stdout).interactive) write_output("\n");
   return {};

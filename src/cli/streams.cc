@@ -71,9 +71,8 @@ Status for_each_line(const std::string& path,
                      FunctionRef<Status(std::string_view line, int64_t number)> each) {
   int64_t number = 1;
   if (path == "-") {
-    return for_each_piece_of_input("\n", [&](std::string_view lines) {
-      return lines_of(lines, "standard input", number, each);
-    });
+    return for_each_piece_of_input(
+        "\n", [&](std::string_view lines) { return lines_of(lines, "standard input", number, each); });
   }
   ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path, MapAdvice::sequential));
   return lines_of({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path, number,
@@ -84,6 +83,8 @@ void write_output(std::string_view bytes) {
   std::fwrite(bytes.data(), 1, bytes.size(), stdout);
 }
 
-void flush_output() { std::fflush(stdout); }
+void flush_output() {
+  std::fflush(stdout);
+}
 
 }  // namespace tenon

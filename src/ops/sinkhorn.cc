@@ -104,11 +104,12 @@ void reference_grad(const ReferenceCall& call) {
     const auto all = steps(call.inputs[0].data + r * size, n, options);
     for (int64_t i = 2 * options.iterations - 2; i >= 0; --i)
       Lines{n, i % 2 == 0, options.eps}.divide_grad(all[static_cast<size_t>(i)].data(), d);
-    for (int64_t row = 0; row < n; ++row) {
-      const double* p = all[0].data() + row * n;
+    std::vector<double> p(static_cast<size_t>(size));
+    softmax_rows(call.inputs[0].data + r * size, n, p.data());
+    for (int64_t row = 0; row < size; row += n) {
       double dot = 0;
-      for (int64_t i = 0; i < n; ++i) dot += d[row * n + i] * (p[i] - options.eps);
-      for (int64_t i = 0; i < n; ++i) d[row * n + i] = (p[i] - options.eps) * (d[row * n + i] - dot);
+      for (int64_t i = row; i < row + n; ++i) dot += d[i] * p[static_cast<size_t>(i)];
+      for (int64_t i = row; i < row + n; ++i) d[i] = p[static_cast<size_t>(i)] * (d[i] - dot);
     }
   }
 }

@@ -142,32 +142,8 @@ Device* opened_device() {
   return device.ok() ? device.value().get() : nullptr;
 }
 
-// Ops without a kernel here: a plan that needs one is refused and names it.
-constexpr std::string_view kNotServed[] = {"biased_sparse_attention",
-                                           "biased_sparse_attention_grad",
-                                           "biased_sparse_paged_attention",
-                                           "block_ids",
-                                           "block_top_k",
-                                           "block_top_k_paged",
-                                           "entry_pool",
-                                           "entry_pool_cached",
-                                           "entry_pool_grad",
-                                           "entry_top_k",
-                                           "entry_top_k_paged",
-                                           "every_entry",
-                                           "lookup_ids",
-                                           "mix_rows",
-                                           "mix_rows_grad_weights",
-                                           "ngram_ids",
-                                           "ngram_ids_cached",
-                                           "shift_ids",
-                                           "sinkhorn",
-                                           "sinkhorn_grad",
-                                           "window_entry_ids"};
-
 bool needs_kernel(std::string_view op) {
-  return op != "reshape" &&  // a view: no kernel runs
-         std::find(std::begin(kNotServed), std::end(kNotServed), op) == std::end(kNotServed);
+  return op != "reshape";  // a view: no kernel runs
 }
 
 std::vector<std::string> op_names() {

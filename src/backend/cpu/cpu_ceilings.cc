@@ -19,7 +19,7 @@ namespace tenon {
 namespace HWY_NAMESPACE {
 
 // Chains of dependent multiply-adds: enough of them to fill two units of a latency of up to six cycles, few
-// enough for the registers of every target.
+// enough for the registers of every target. Each begins elsewhere, or a compiler makes one of them all.
 constexpr int kChains = 12;
 
 // Returns flops of `count` rounds; the sum goes to `sink` so that nothing is left out.
@@ -27,7 +27,7 @@ int64_t multiply_add(int64_t count, float* sink) {
   const DF d;
   VF sums[kChains];
 #pragma GCC unroll 12
-  for (auto& sum : sums) sum = hn::Set(d, 0.5f);
+  for (int i = 0; i < kChains; ++i) sums[i] = hn::Set(d, 0.5f + *sink + static_cast<float>(i));
   const VF x = hn::Set(d, 0.999f), y = hn::Set(d, 1e-3f);
   for (int64_t i = 0; i < count; ++i) {
 #pragma GCC unroll 12

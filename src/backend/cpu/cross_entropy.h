@@ -1,4 +1,4 @@
-// What the three linear_cross_entropy kernels share: trained rows are gathered into chunks of kChunkRows, the
+// What the three linear_cross_entropy kernels share: trained rows are gathered into chunks, the
 // vocabulary is taken kChunkVocab at a time, and the logits of one such tile are all that ever exists.
 #pragma once
 
@@ -15,7 +15,9 @@ inline constexpr int64_t kChunkVocab = 1024;
 
 // One call, its inputs as the op lists them, and its workspace cut into parts.
 struct CrossEntropy {
-  explicit CrossEntropy(const KernelCall& call, GemmUnit unit = GemmUnit::f32);
+  // Chunks have `most_rows` rows, as the workspace was asked for.
+  explicit CrossEntropy(const KernelCall& call, GemmUnit unit = GemmUnit::f32,
+                        int64_t most_rows = kChunkRows);
 
   const KernelCall& call;
   GemmUnit unit;  // of its products
@@ -45,7 +47,7 @@ bool serves_cross_entropy(const OpSite& site, const DeviceFacts& facts, GemmUnit
 // `extra_rows_bytes`: state of a chunk row beyond kCrossEntropyStateBytes; `backward`: the workspace also
 // fits the second product of a gradient (which reads the weight, or the gathered rows, untransposed).
 int64_t cross_entropy_workspace_bytes(const OpSite& site, const DeviceFacts& facts, int64_t extra_row_bytes,
-                                      GemmUnit unit = GemmUnit::f32);
+                                      GemmUnit unit = GemmUnit::f32, int64_t most_rows = kChunkRows);
 
 // The log of the softmax's sum, built chunk by chunk.
 struct RunningSoftmax {

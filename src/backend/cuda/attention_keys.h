@@ -28,6 +28,14 @@ struct PagedKeys {
   }
 };
 
+// Keys to choose from: ids are rows of the pack, or positions of a stream.
+struct PackedChoices : PackedKeys {
+  __device__ int64_t first_id(int64_t t) const { return sequence_begin[t]; }
+};
+struct PagedChoices : PagedKeys {
+  __device__ int64_t first_id(int64_t) const { return 0; }
+};
+
 // Warps that share a query's keys: few tokens are decoded together, and a key after the other is slow. Rows
 // with more elements a lane leave room for fewer.
 template <int kPer, typename Keys>

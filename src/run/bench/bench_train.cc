@@ -93,7 +93,10 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
     ASSIGN_OR_RETURN(const double loss, run_step(*session, batch, step + 1, train.adamw));
     const Clock::time_point end = Clock::now();
     out.losses.push_back(loss);
-    if (step == 0) out.first_step_done = end;
+    if (step == 0) {
+      out.first_step_began = begin;
+      out.first_step_done = end;
+    }
     if (step >= kUntimedSteps) {
       out.step_seconds.push_back(std::chrono::duration<double>(end - begin).count());
     }

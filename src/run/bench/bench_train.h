@@ -24,12 +24,12 @@ struct TrainBenchSettings : ProgramSettings {
 };
 
 struct TrainBench {
-  std::vector<double> step_seconds;                       // of the timed steps
-  std::vector<double> losses;                             // of every step
-  std::chrono::steady_clock::time_point first_step_done;  // with its loss read
-  int64_t tokens = 0;                                     // of a step
-  int64_t flops = 0;                                      // of a step
-  int64_t arena_bytes = 0;                                // as planned
+  std::vector<double> step_seconds;                                         // of the timed steps
+  std::vector<double> losses;                                               // of every step
+  std::chrono::steady_clock::time_point first_step_began, first_step_done;  // with its loss read
+  int64_t tokens = 0;                                                       // of a step
+  int64_t flops = 0;                                                        // of a step
+  int64_t arena_bytes = 0;                                                  // as planned
   int64_t external_bytes = 0;
   DeviceMemoryUse memory;           // after the timed steps
   int64_t grown_bytes = 0;          // of device memory during them
