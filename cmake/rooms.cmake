@@ -85,11 +85,6 @@ tenon_room(plan ROOMS base ir ops device)
 tenon_room(backend/cpu ROOMS base ir ops device LIBRARIES PkgConfig::hwy)
 # Kernels are compiled for plain x86-64, AVX2 and AVX-512; one of the three is chosen when the program starts.
 target_compile_definitions(tenon_backend_cpu PRIVATE HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL\))
-# Products and attention in the bf16 units of AVX-512 and AMX; off until all kernel tests have run on such processors.
-option(TENON_BF16_UNITS "Build the kernels for AVX-512-BF16 and AMX" OFF)
-if(TENON_BF16_UNITS)
-  target_compile_definitions(tenon_backend_cpu PUBLIC TENON_BF16_UNITS)
-endif()
 # Without a GPU backend its room is empty, and src/cli says so. The call stands at the margin: tests/architecture
 # reads it.
 if(TENON_CUDA OR TENON_CUDA_EMULATED)

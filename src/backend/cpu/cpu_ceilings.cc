@@ -81,17 +81,10 @@ double shortest_seconds(ThreadPool& threads, F&& work) {
   return shortest;
 }
 
-#ifdef TENON_BF16_UNITS
-constexpr bool kUsesUnits = true;
-#else
-constexpr bool kUsesUnits = false;
-#endif
-
-// Flops of kTiles tiles of the best unit for bf16 that the machine has; 0 where it has none, or where no
-// kernel uses it.
+// Flops of kTiles tiles of the best unit for bf16 that the machine has; 0 where it has none.
 int64_t multiply_bf16(const DeviceFacts& facts, float* sink) {
   const bool tiles = facts.has("amx_bf16"), pairs = facts.has("avx512_bf16");
-  if (!kUsesUnits || !facts.has("avx512") || (!tiles && !pairs)) return 0;
+  if (!facts.has("avx512") || (!tiles && !pairs)) return 0;
   alignas(64) uint16_t a[kBf16TileRows * kTileDepth] = {};
   alignas(64) uint32_t b[kTileDepth / 2 * kBf16PanelColumns] = {};
   alignas(64) float sums[kBf16TileRows * kBf16PanelColumns];
