@@ -8,7 +8,6 @@ namespace tenon::cuda {
 namespace {
 
 constexpr int kAhead = 8;  // loads of a lane that are on their way together
-constexpr int kStep = kWarp * kVector;
 
 __device__ inline float dot_of_words(const Words& a, const Words& b, float total) {
 #pragma unroll
@@ -26,26 +25,24 @@ struct RowProduct {
   float alpha;
 };
 
-__global__ void multiply_row(RowProduct p) {
+// The bounds leave the compiler registers for all loads; without, it takes them one after the other.
+__global__ void __launch_bounds__(kThreads, 2) multiply_row(RowProduct p) {
   const int64_t column = thread_in_grid() / kWarp;
   if (column >= p.n) return;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const Words* const b = p.b + column * (p.k / kVector);
   float total = 0;
-  for (int64_t first = 0; first < p.k; first += int64_t{kAhead} * kStep) {
+  int64_t at = lane;  // in words
+  for (; at + (kAhead - 1) * kWarp < p.k / kVector; at += kAhead * kWarp) {
     Words left[kAhead], right[kAhead];
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      const int64_t at = first + i * kStep + lane * kVector;
-      left[i] = right[i] = Words{};
-      if (at < p.k) {
-        right[i] = b[at / kVector];
-        left[i] = p.a[at / kVector];
-      }
-    }
+    for (int i = 0; i < kAhead; ++i) right[i] = b[at + i * kWarp];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) left[i] = p.a[at + i * kWarp];
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) total = dot_of_words(left[i], right[i], total);
   }
+  for (; at < p.k / kVector; at += kWarp) total = dot_of_words(p.a[at], b[at], total);
   total = p.alpha * warp_sum(total);
   if (lane != 0) return;
   if (p.addend.data != nullptr) total += load(p.addend, column);
