@@ -87,6 +87,17 @@ void add_addends(CaseList& list) {
   add_product(list, {6, 10, 12, DType::f32, DType::f32, {.trans_a = true, .alpha = 3.0}}, Addend::row);
 }
 
+// One row, as decoding multiplies it, over sums longer than a kernel takes at once.
+void add_rows(CaseList& list) {
+  for (DType out : {DType::bf16, DType::f32}) {
+    const Product row{1,           11,          4360,
+                      DType::bf16, DType::bf16, {.trans_b = true, .alpha = 0.5, .out_dtype = out}};
+    add_product(list, row);
+    add_product(list, row, Addend::full, out);
+    add_product(list, row, Addend::row, DType::f32);
+  }
+}
+
 void add_block_quantised(CaseList& list) {
   for (DType b : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k, DType::q3_k,
                   DType::q4_k, DType::q5_k, DType::q6_k}) {
@@ -140,6 +151,7 @@ void add_matmul_cases(CaseList& list) {
   add_layouts(list);
   add_edges(list);
   add_addends(list);
+  add_rows(list);
   add_block_quantised(list);
   add_low_rank(list);
 }
