@@ -64,3 +64,6 @@ $ tenon bench train --random m/config.json --model m
 tenon: --model: either a model or a configuration for random weights is to run
 ...
 [exit 2]
+
+# Every case has a count of instructions to be compared with (bench/instructions).
+$ "$TESTS/../bench/instructions" --tenon "$(command -v tenon)" --names
