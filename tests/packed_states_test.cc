@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_device.h"
 #include "io/safetensors.h"
+#include "io/test_folder.h"
 #include "run/probe.h"
 #include "tests/tensor_files.h"
 
@@ -28,30 +29,31 @@ class PackedStates : public testing::TestWithParam<const char*> {
     ProbeRequest request;
     request.model = folder;
     request.tokens = tokens;
-    request.out = testing::TempDir() + "/packed_states_out.safetensors";
+    request.out = files.path() + "/out.safetensors";
     const auto summary = probe(request, *device);
     EXPECT_TRUE(summary.ok()) << summary.error().text();
     return summary.ok() ? read_tensors(request.out).floats.at("logits") : std::vector<float>{};
   }
 
+  // One row of ids and labels as a file of its own.
+  std::string row_file(const TensorFile& both, size_t row, size_t width) {
+    const std::string path = files.path() + "/row.safetensors";
+    std::vector<TensorSpec> specs;
+    for (const char* name : {"input_ids", "labels"})
+      specs.push_back({name, DType::i32, Shape{1, static_cast<int64_t>(width)}});
+    auto writer = create_safetensors(path, specs, {});
+    EXPECT_TRUE(writer.ok());
+    for (const TensorSpec& spec : specs) {
+      const std::span<const int32_t> values(both.integers.at(spec.name).data() + row * width, width);
+      EXPECT_TRUE(writer->append(spec.name, std::as_bytes(values)).ok());
+    }
+    EXPECT_TRUE(writer->commit().ok());
+    return path;
+  }
+
+  TestFolder files;
   std::unique_ptr<Device> device = make_cpu_device(2);
 };
-
-// One row of ids and labels as a file of its own.
-std::string row_file(const TensorFile& both, size_t row, size_t width) {
-  const std::string path = testing::TempDir() + "/packed_states_row.safetensors";
-  std::vector<TensorSpec> specs;
-  for (const char* name : {"input_ids", "labels"})
-    specs.push_back({name, DType::i32, Shape{1, static_cast<int64_t>(width)}});
-  auto writer = create_safetensors(path, specs, {});
-  EXPECT_TRUE(writer.ok());
-  for (const TensorSpec& spec : specs) {
-    const std::span<const int32_t> values(both.integers.at(spec.name).data() + row * width, width);
-    EXPECT_TRUE(writer->append(spec.name, std::as_bytes(values)).ok());
-  }
-  EXPECT_TRUE(writer->commit().ok());
-  return path;
-}
 
 TEST_P(PackedStates, EqualSeparateSequences) {
   const std::string folder = folder_of(GetParam());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/nearest_name.h"
 #include "models/config_forms.h"
 #include "models/left_out.h"
 
@@ -120,14 +121,12 @@ Result<ModelSpec> read_model_spec(const Json& config, std::string subject) {
       return unsupported(fmt::format("the architecture '{}' is not supported: {}", model_type, out->reason),
                          reader.subject(), "`tenon models` lists what is.");
     }
-    std::string known;
-    for (const Family* each : all_families()) {
-      for (std::string_view name : each->model_types) {
-        if (!name.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
-      }
-    }
+    std::vector<std::string_view> known;
+    for (const Family* each : all_families())
+      known.insert(known.end(), each->model_types.begin(), each->model_types.end());
+    const std::string near = did_you_mean(model_type, known);
     return unsupported(fmt::format("the architecture '{}' is not supported", model_type), reader.subject(),
-                       fmt::format("Supported: {}.", known));
+                       near.empty() ? "`tenon models` lists what is." : near);
   }
   ASSIGN_OR_RETURN(const StoredQuantisation quantisation, read_quantisation(language, reader.subject()));
   reader.ignore("quantization_config");

@@ -124,7 +124,7 @@ Result<bool> find_stored(const Checkpoint& checkpoint, const StoredQuantisation&
   if (can_dequantise(tensor->dtype)) return true;
   if (ids && (tensor->dtype == DType::i64 || tensor->dtype == DType::i32)) return true;
   return bad_file(fmt::format("weights of type {} are not supported", dtype_name(tensor->dtype)),
-                  subject_of(checkpoint, tensor->name));
+                  subject_of(checkpoint, tensor->name), "Convert the checkpoint to BF16, F16 or F32.");
 }
 
 void read_stored_row(const Checkpoint& checkpoint, const SourceBlock& block, int64_t row, float* out) {

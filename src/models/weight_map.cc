@@ -91,10 +91,12 @@ int64_t stored_row(const SourceBlock& block, int64_t i) {
   return head * head_dim + 2 * (within % half) + within / half;
 }
 
-Status check_finite(const SourceBlock& block, const float* row, int64_t elements, int64_t row_index) {
+Status check_finite(const Checkpoint& checkpoint, const SourceBlock& block, const float* row,
+                    int64_t elements, int64_t row_index) {
   for (int64_t i = 0; i < elements; ++i) {
     if (!std::isfinite(row[i])) {
-      return bad_file(fmt::format("the value at row {}, column {} is not finite", row_index, i), block.tensor,
+      return bad_file(fmt::format("the value at row {}, column {} is not finite", row_index, i),
+                      fmt::format("{}: {}", checkpoint.path(), block.tensor),
                       "The file is damaged or the model was saved after it diverged.");
     }
   }
@@ -223,7 +225,7 @@ Status load_rows(const Checkpoint& checkpoint, const SourceBlock& block, const M
       read_stored_row(checkpoint, block, stored_row(block, r), row.data());
     }
     const float* begin = row.data() + (one_row ? 0 : block.from_column);
-    RETURN_IF_ERROR(check_finite(block, begin, elements, stored_row(block, r)));
+    RETURN_IF_ERROR(check_finite(checkpoint, block, begin, elements, stored_row(block, r)));
     narrow(begin, dtype, destination, (block.row + r) * logical.columns + block.column, elements);
   }
   return {};
@@ -235,7 +237,7 @@ Status load_transposed(const Checkpoint& checkpoint, const SourceBlock& block, c
   std::vector<float> row(static_cast<size_t>(stored.columns));
   for (int64_t j = 0; j < block.columns; ++j) {
     read_stored_row(checkpoint, block, block.from_row + j, row.data());
-    RETURN_IF_ERROR(check_finite(block, row.data(), stored.columns, block.from_row + j));
+    RETURN_IF_ERROR(check_finite(checkpoint, block, row.data(), stored.columns, block.from_row + j));
     for (int64_t i = 0; i < block.rows; ++i) {
       narrow(&row[static_cast<size_t>(block.from_column + i * block.stride)], dtype, destination,
              (block.row + i) * logical.columns + block.column + j, 1);
@@ -284,7 +286,8 @@ Result<WeightMap> map_weights(const ModelSpec& spec, const Checkpoint& checkpoin
     map.sources.push_back(std::move(source));
   }
   if (!missing.empty()) {
-    return not_found(fmt::format("{} tensors are missing: {}", missing.size(), some_of(missing)),
+    return not_found(fmt::format("{} tensor{} missing: {}", missing.size(),
+                                 missing.size() == 1 ? " is" : "s are", some_of(missing)),
                      checkpoint.path(),
                      "The file is incomplete, or its configuration describes another model.");
   }

@@ -71,7 +71,7 @@ Status check_patterns(const std::map<std::string, T>& patterns, const std::vecto
     for (const AdapterModule& module : chosen) used = used || names_module(pattern, module.module);
     if (!used) {
       return bad_argument(fmt::format("'{}' matches none of the adapted modules", pattern),
-                          std::string(option));
+                          std::string(option), "Name a module that --targets chooses.");
     }
     if (!(value > 0))
       return bad_argument(fmt::format("the value for '{}' must be positive", pattern), std::string(option));

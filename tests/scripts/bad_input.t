@@ -64,9 +64,10 @@ tenon: dtype/model.safetensors: model.norm.weight: cannot read tensors of dtype 
 exit 2
 == integers
 tenon: integers: model.norm.weight: weights of type i32 are not supported
+  Convert the checkpoint to BF16, F16 or F32.
 exit 2
 == lacks
-tenon: lacks: 1 tensors are missing: model.norm.weight
+tenon: lacks: 1 tensor is missing: model.norm.weight
   The file is incomplete, or its configuration describes another model.
 exit 2
 == index
@@ -76,7 +77,7 @@ exit 2
 
 # Values that are not numbers are seen when the weights are loaded.
 $ . ./try.sh; try nan
-tenon: model.layers.0.mlp.up_proj.weight: the value at row 0, column 0 is not finite
+tenon: nan: model.layers.0.mlp.up_proj.weight: the value at row 0, column 0 is not finite
   The file is damaged or the model was saved after it diverged.
 exit 2
 
