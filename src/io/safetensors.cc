@@ -152,7 +152,9 @@ class HeaderReader : public nlohmann::json_sax<json> {
     return true;
   }
   bool number_integer(int64_t) override { return misplaced("a negative number"); }
-  bool number_float(double, const std::string&) override { return misplaced("a number with a fraction"); }
+  bool number_float(double, const std::string&) override {
+    return misplaced("a number that is no whole number of 64 bits");
+  }
   bool boolean(bool) override { return misplaced("a boolean"); }
   bool null() override { return misplaced("null"); }
   bool binary(json::binary_t&) override { return misplaced("binary data"); }

@@ -11,6 +11,7 @@ namespace tenon {
 namespace {
 
 constexpr int64_t kLargestSize = int64_t{1} << 40;
+constexpr const char* kConfigHint = "Take the config.json that was published with the checkpoint.";
 
 }  // namespace
 
@@ -54,7 +55,8 @@ const Json* ConfigReader::find_required(std::string_view key) {
 }
 
 void ConfigReader::wrong_kind(std::string_view key, std::string_view wanted) {
-  fail(bad_file(fmt::format("the key '{}' must be {}, but is {}", key, wanted, find(key)->dump()), subject_));
+  fail(bad_file(fmt::format("the key '{}' must be {}, but is {}", key, wanted, find(key)->dump()), subject_,
+                kConfigHint));
 }
 
 bool ConfigReader::has(std::string_view key) const {
@@ -176,7 +178,7 @@ void ConfigReader::fail(Error error) {
 }
 
 void ConfigReader::require(bool condition, std::string_view key, std::string message) {
-  if (!condition) fail(bad_file(fmt::format("the key '{}' {}", key, message), subject_));
+  if (!condition) fail(bad_file(fmt::format("the key '{}' {}", key, message), subject_, kConfigHint));
 }
 
 Status ConfigReader::status() const {

@@ -145,7 +145,8 @@ Status parse_recipe(std::string_view yaml, std::string_view subject, TrainRecipe
   } catch (const YAML::Exception& exception) {
     return bad_file(fmt::format("is not YAML: {}", exception.msg),
                     exception.mark.is_null() ? std::string(subject)
-                                             : fmt::format("{}:{}", subject, exception.mark.line + 1));
+                                             : fmt::format("{}:{}", subject, exception.mark.line + 1),
+                    "A recipe is one \"key: value\" a line, as in examples/helpdesk/recipe.yaml.");
   }
   recipe = std::move(read);
   return {};

@@ -9,6 +9,8 @@
 namespace tenon {
 namespace {
 
+constexpr const char* kNoRowHint = "Give a file with at least one row of messages or text.";
+
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kKindsHint =
     "Rows come as JSONL (one JSON object a line), as one JSON list of objects, as .csv or as .tsv with a "
@@ -58,7 +60,7 @@ Result<FileKind> kind_of(std::string_view text, const std::string& path) {
   if (name.ends_with(".tsv")) return FileKind::tsv;
   if (name.ends_with(".txt") || name.ends_with(".md")) return FileKind::text;
   const size_t at = skip_space(text, text_begin(text));
-  if (at == text.size()) return bad_file("the file holds no row", path);
+  if (at == text.size()) return bad_file("the file holds no row", path, kNoRowHint);
   if (text[at] == '[') return FileKind::json_array;
   if (text[at] == '{') return FileKind::jsonl;
   return unsupported("this is not a kind of data file that Tenon reads", path, std::string(kKindsHint));
@@ -141,7 +143,7 @@ Result<DatasetFile> DatasetFile::index(DatasetFile file) {
       RETURN_IF_ERROR(file.index_blocks());
       break;
   }
-  if (file.begins_.empty()) return bad_file("the file holds no row", file.path_);
+  if (file.begins_.empty()) return bad_file("the file holds no row", file.path_, kNoRowHint);
   if (file.map_) file.map_->advise(MapAdvice::normal, 0, file.size_bytes());
   return file;
 }

@@ -60,7 +60,11 @@ Result<Json> parse_row_json(std::string_view text, int64_t& offset) {
     return Json::parse(text);
   } catch (const JsonError& error) {
     offset = error.byte() > 0 ? static_cast<int64_t>(std::min(error.byte() - 1, text.size())) : 0;
-    return bad_file("not valid JSON at byte " + std::to_string(offset) + " of the row: " + reason_of(error));
+    const std::string reason = reason_of(error);
+    const bool encoding = reason.find("UTF-8") != std::string::npos;
+    return bad_file("not valid JSON at byte " + std::to_string(offset) + " of the row: " + reason, {},
+                    encoding ? "Convert the file to UTF-8, as with: iconv -f latin1 -t utf-8."
+                             : "Mend the row, or leave it out.");
   }
 }
 

@@ -93,12 +93,15 @@ tenon: sizes: model.embed_tokens.weight: its shape is [160, 32], but the configu
 exit 2
 == heads
 tenon: heads/config.json: the key 'num_key_value_heads' must divide num_attention_heads
+  Take the config.json that was published with the checkpoint.
 exit 2
 == layers
 tenon: layers/config.json: the key 'num_hidden_layers' is implausibly large
+  Take the config.json that was published with the checkpoint.
 exit 2
 == negative
 tenon: negative/config.json: the key 'vocab_size' must be a positive integer, but is -1
+  Take the config.json that was published with the checkpoint.
 exit 2
 == text
 tenon: text/config.json:1:2: not valid JSON: syntax error while parsing object key - unexpected end of input; expected string literal
@@ -137,9 +140,11 @@ $ . ./try.sh; : > empty.jsonl; printf '{"prompt":"a\xff","completion":"b"}\n' > 
 $ . ./try.sh; for data in empty.jsonl bytes.jsonl question.jsonl odd.jsonl cut.jsonl; do echo "== $data"; try m; done
 == empty.jsonl
 tenon: empty.jsonl: the file holds no row
+  Give a file with at least one row of messages or text.
 exit 2
 == bytes.jsonl
 tenon: bytes.jsonl:1: not valid JSON at byte 12 of the row: ...ill-formed UTF-8 byte...
+  Convert the file to UTF-8, as with: iconv -f latin1 -t utf-8.
 exit 2
 == question.jsonl
 tenon: question.jsonl: none of 1 rows has a token to train on (0 too long, 1 without an answer inside the limit of 64 tokens)
@@ -151,6 +156,7 @@ tenon: odd.jsonl:1: the row has no known format; its keys are: messages
 exit 2
 == cut.jsonl
 tenon: cut.jsonl:1: not valid JSON at byte 13 of the row: syntax error while parsing object - unexpected end of input; expected '}'
+  Mend the row, or leave it out.
 exit 2
 
 # Output

@@ -60,6 +60,7 @@ tenon: bad.yaml:2: unknown key 'warmup'
 
 $ printf 'rank: [2\n' > bad.yaml; tenon train bad.yaml
 tenon: bad.yaml:...: is not YAML: ...
+  A recipe is one "key: value" a line, as in examples/helpdesk/recipe.yaml.
 [exit 2]
 
 $ printf 'lr: 0\n' > bad.yaml; tenon train bad.yaml
