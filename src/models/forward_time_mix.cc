@@ -43,6 +43,7 @@ ValueId apply_time_mix(ForwardContext& c, const TimeMixSpec& s, int32_t layer, V
   WkvInputs inputs;
   inputs.k = apply(c, s.key, mixed(c, s.path + ".time_mix_key", x, changed));
   inputs.v = apply(c, s.value, mixed(c, s.path + ".time_mix_value", x, changed));
+  c.b.set_name(s.path + ".time_decay");
   const ValueId rate =
       activation(c.b, weight_vector(c, s.path + ".time_decay", Shape{channels}), ActivationKind::exp);
   inputs.decay = scale(c.b, rate, -1);

@@ -170,7 +170,9 @@ void token_backward(const Block& block, const Row& k, const Row& v, const Row& d
     const VF out = hn::Div(hn::MulAdd(read.before, s.numerator, hn::Mul(read.own, value)), denominator);
     const VF d_read_num = hn::Div(load(dout.values + i), denominator);
     const VF d_read_den = hn::Neg(hn::Mul(out, d_read_num));
-    const VF d_own = hn::Mul(read.own, hn::MulAdd(d_read_num, value, d_read_den));
+    // The value less the output, without the cancellation where the token's own value is most of it.
+    const VF lead = hn::Div(hn::Mul(read.before, hn::MulSub(value, s.denominator, s.numerator)), denominator);
+    const VF d_own = hn::Mul(read.own, hn::Mul(d_read_num, lead));
     store(hn::MulAdd(kept.own, hn::MulAdd(d_num, value, d_den), d_own), dk.values + i);
     store(hn::MulAdd(kept.own, d_num, hn::Mul(read.own, d_read_num)), dv.values + i);
     const VF d_decay = hn::MulAdd(d_num, s.numerator, hn::Mul(d_den, s.denominator));

@@ -128,7 +128,9 @@ __device__ inline void token_back(const WkvGradient& g, int64_t t, int64_t c, co
   const float denominator = read.before * s.denominator + read.own;
   const float out = (read.before * s.numerator + read.own * v) / denominator;
   const float d_numerator = load(g.dout, at) / denominator, d_denominator = -out * d_numerator;
-  const float d_own = read.own * (d_numerator * v + d_denominator);
+  // The value less the output, without the cancellation where the token's own value is most of it.
+  const float lead = read.before * (v * s.denominator - s.numerator) / denominator;
+  const float d_own = read.own * d_numerator * lead;
   store(g.dk, at, kept.own * (d.numerator * v + d.denominator) + d_own);
   store(g.dv, at, kept.own * d.numerator + read.own * d_numerator);
   d.decay += kept.before * (d.numerator * s.numerator + d.denominator * s.denominator);
