@@ -1,4 +1,4 @@
-// RWKV-4's weighted sum of values with a decay by channel (Peng et al. 2023, eq. 16), over packed sequences.
+// The WKV weighted sum of values with a decay by channel (Peng et al. 2023, eq. 16), over packed sequences.
 // For a channel with decay w < 0 and bonus u, where i runs over the tokens of t's sequence before t,
 //   out[t] = (sum_i e^((t - 1 - i) w + k[i]) v[i] + e^(u + k[t]) v[t]) / (the same sums without v).
 // It is computed from a state of three numbers: both sums over the tokens before, times e^-m, and m, the
