@@ -7,6 +7,7 @@
 #include "ops/add.h"
 #include "ops/broadcast.h"
 #include "ops/causal_conv.h"
+#include "ops/columns.h"
 #include "ops/mul.h"
 #include "ops/reshape.h"
 #include "ops/scale.h"
@@ -20,9 +21,8 @@ using Context = ForwardContext;
 // x less the token before it, which is zero where a sequence begins.
 ValueId change(Context& c, int32_t layer, const char* part, ValueId x) {
   const int64_t width = c.b.shape(x)[1];
-  std::vector<float> taps(static_cast<size_t>(2 * width), 1);
-  for (size_t i = 0; i < taps.size(); i += 2) taps[i] = -1;
-  const ValueId weight = c.b.add_constant("change", Shape{width, 2}, taps);
+  const ValueId taps = c.b.add_constant("change", Shape{1, 2}, {-1.0f, 1.0f});
+  const ValueId weight = reshape(c.b, repeat_columns(c.b, taps, width), Shape{width, 2});
   if (!c.options.cache) return causal_conv(c.b, x, weight, c.sequence_begin);
   const Shape state{c.options.cache->streams, 1, width};
   return causal_conv_cached(c.b, x, weight, stream_state(c, layer, part, c.b.dtype(x), state));
