@@ -229,10 +229,12 @@ namespace {
 
 struct ApplyFeedForward {
   Context& c;
+  int32_t layer;
   ValueId x;
   ValueId operator()(const std::monostate&) const { CHECK(false, "a block without a feed-forward"); }
   ValueId operator()(const MlpSpec& mlp) const { return apply_mlp(c, mlp, x); }
   ValueId operator()(const MoeSpec& moe) const { return apply_moe(c, moe, x, x); }
+  ValueId operator()(const ChannelMixSpec& mix) const { return apply_channel_mix(c, mix, layer, x); }
 };
 
 }  // namespace
@@ -287,8 +289,8 @@ ValueId apply_mlp(ForwardContext& c, const MlpSpec& mlp, ValueId x) {
   return apply(c, mlp.down, apply(c, mlp.inner_norm, activate(c, mlp, gate, up)));
 }
 
-ValueId apply_feed_forward(ForwardContext& c, const FeedForwardSpec& spec, ValueId x) {
-  return std::visit(ApplyFeedForward{c, x}, spec);
+ValueId apply_feed_forward(ForwardContext& c, const FeedForwardSpec& spec, int32_t layer, ValueId x) {
+  return std::visit(ApplyFeedForward{c, layer, x}, spec);
 }
 
 }  // namespace tenon
