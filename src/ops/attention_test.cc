@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ops/biased_attention.h"
 #include "ops/cache_write.h"
 #include "ops/op_testing.h"
 #include "ops/paged_attention.h"
@@ -48,6 +49,27 @@ TEST(Attention, HeadsShareKvHeadsInGroups) {
                               [&](Builder& b, Ids in) { attention(b, in[0], in[1], in[2], in[3], {}); });
   EXPECT_THAT(outputs[0], near({-1, -1, -2, -2}));
   EXPECT_THAT(outputs[1], near({10, 20, 60, 80}));
+}
+
+// Queries are zero, so that scores are the learned ones of distances 0 and 1 alone; keys further off have 0.
+TEST(BiasedAttention, AddsLearnedScoresByDistanceAndSinksByToken) {
+  const double ln4 = 2 * kLn2, ln6 = kLn2 + kLn3;
+  for (const bool sinks : {false, true}) {
+    const auto outputs = run_op({doubles(Shape{4, 1, 1}, {0, 0, 0, 0}), doubles(Shape{4, 1, 1}, {1, 2, 3, 4}),
+                                 doubles(Shape{4, 1, 1}, {6, 12, 24, 7}), given_ids({0, 0, 0, 3}),
+                                 doubles(Shape{4, 1, 2}, {0, 9, 0, kLn3, kLn2, 0, kLn5, 9}),
+                                 given(DType::f32, Shape{4, 1}, {0, ln4, ln6, kLn5})},
+                                [&](Builder& b, Ids in) {
+                                  const AttentionBiases biases{sinks ? in[5] : ValueId{}, {}, in[4]};
+                                  biased_attention(b, in[0], in[1], in[2], in[3], biases, {});
+                                });
+    if (sinks) {
+      EXPECT_THAT(outputs[0], near({3, 3.75, 6.6, 3.5}, 1e-6));
+    } else {
+      EXPECT_THAT(outputs[0], near({6, 7.5, 16.5, 7}));
+      EXPECT_THAT(outputs[1], near({0, ln4, ln4, kLn5}));
+    }
+  }
 }
 
 // The rows of one sequence, written to pages out of order, read back from there.

@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(Keys::kShared ? kWarpsOfQuery<kPer, Keys>* kWa
   }
   const auto query = WarpRow<kPer>::load_from(q, item * h.head_dim, h.head_dim);
   if (rule.sinks != nullptr && turn == 0) {
-    running.largest = rule.sinks[head];
+    running.largest = rule.sinks[rule.sink_index(item, head)];
     running.total = 1;
   }
   const int64_t p = keys.position(t);
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(Keys::kShared ? kWarpsOfQuery<kPer, Keys>* kWa
     for (int b = 0; b < kBatch; ++b) {
       const int64_t at = j + b * kWarps;
       float slope;
-      const float score = rule.score(warp_sum(product[b]), head, at, &slope);
+      const float score = rule.score(warp_sum(product[b]), item, head, p, at <= p ? at : j, &slope);
       if (at <= p) running.add(score, value[b]);
     }
   }
