@@ -172,6 +172,17 @@ TEST_F(CheckpointFamilies, DoryIsReadUnderTheNamesOfPublishedFilesToo) {
   EXPECT_EQ(logits(write("published")), logits(golden));
 }
 
+// Published files have images' part beside the language model's, both under `model.`.
+TEST_F(CheckpointFamilies, Inkling2IsReadWithoutItsPartForImages) {
+  const GoldenReference packed = open_golden(source_tree() + "/tests/golden_packed/inkling2.safetensors");
+  open_folder(packed.folder, packed.tokens);
+  Json text = config;
+  text.erase("model_type");
+  config = Json{{"model_type", "inkling2"}, {"text_config", text}, {"vision_config", Json{{"depth", 1}}}};
+  tensors.push_back(stored_floats("model.visual.proj_in.weight", {2}, {1, 2}));
+  EXPECT_EQ(logits(write("whole")), logits(golden));
+}
+
 // Both ways that transformers has written multimodal checkpoints.
 TEST_F(CheckpointFamilies, TheLanguageModelOfAMultimodalCheckpointIsRead) {
   open("qwen2");

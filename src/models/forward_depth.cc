@@ -1,7 +1,5 @@
 // Builds blocks that read their inputs from all states before them (attention residuals), some of them
 // looped.
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "models/layers.h"
@@ -71,7 +69,7 @@ ValueId take_message(Context& c, const MessageSpec& spec, ValueId x, ValueId mes
 }
 
 // Begins a loop's pass, or none; returns the state that the block begins from.
-ValueId begin_pass(const DepthSpec& spec, DepthStates& states, ValueId x, Context& c) {
+ValueId begin_pass(Context& c, const DepthSpec& spec, DepthStates& states, ValueId x) {
   if (spec.begins_loop) {
     states.loop_state = x;
     states.loop_groups = states.groups;
@@ -84,30 +82,34 @@ ValueId begin_pass(const DepthSpec& spec, DepthStates& states, ValueId x, Contex
   return states.loop_state;
 }
 
+// What attention reads of the states, each input normed; `messages` as in DepthSpec.
+AttentionInputs attention_inputs(Context& c, const BlockSpec& block, const std::vector<ValueId>& read_states,
+                                 const std::vector<ValueId>& messages) {
+  const DepthSpec& spec = *block.depth;
+  const auto input = [&](size_t part, const NormSpec& own) {
+    ValueId x = read_states[read_states.size() == 1 ? 0 : part];
+    if (!messages.empty()) x = take_message(c, spec.messages[part], x, messages[part]);
+    return apply(c, own.kind == NormKind::none ? block.mixer_norm : own, x);
+  };
+  const ValueId q = input(0, block.mixer_norm);
+  const bool one = read_states.size() == 1 && messages.empty() && spec.k_norm.kind == NormKind::none;
+  if (one) return {q, q, q};
+  return {q, input(1, spec.k_norm), input(2, spec.v_norm)};
+}
+
 }  // namespace
 
 ValueId apply_in_depth(ForwardContext& c, const BlockSpec& block, int32_t layer, DepthStates& states,
                        ValueId x) {
   const DepthSpec& spec = *block.depth;
-  x = begin_pass(spec, states, x, c);
+  x = begin_pass(c, spec, states, x);
   const ValueId state = normed(c, x);
-  std::vector<ValueId> in(1, x);
+  std::vector<ValueId> in = {x}, messages;
   if (!spec.mixer_query.empty())
     in = read(c, spec.mixer_query, spec.mixer_queries, with(states.groups, state));
-  std::vector<ValueId> messages;
   if (!spec.messages.empty()) messages = read(c, spec.message_query, 4, states.pass_groups);
-  const auto input = [&](size_t part, const NormSpec& own) {
-    ValueId value = in.size() == 1 ? in[0] : in[part];
-    if (!messages.empty()) value = take_message(c, spec.messages[part], value, messages[part]);
-    return apply(c, own.kind == NormKind::none ? block.mixer_norm : own, value);
-  };
   const auto& attention = std::get<RelativeAttentionSpec>(block.mixer);
-  AttentionInputs inputs;
-  inputs.q = input(0, block.mixer_norm);
-  const bool one = in.size() == 1 && messages.empty() && spec.k_norm.kind == NormKind::none;
-  inputs.k = one ? inputs.q : input(1, spec.k_norm);
-  inputs.v = one ? inputs.q : input(2, spec.v_norm);
-  ValueId y = apply_relative_attention(c, attention, layer, inputs);
+  ValueId y = apply_relative_attention(c, attention, layer, attention_inputs(c, block, in, messages));
   y = apply(c, *block.mixer_conv, layer, y, y, "mixer_conv");
   if (spec.begins_group) states.groups.push_back(state);
   x = spec.begins_group ? y : add(c.b, x, y);

@@ -193,6 +193,7 @@ Result<ModelSpec> read_inkling2(ConfigReader& config) {
     store_experts(spec, moe, i);
     block.feed_forward = std::move(moe);
   }
+  spec.ignored = {"model.visual."};
   spec.depth_query = "model.final_input.query";
   spec.embedding_norm = rms_norm_spec("model.embed_tokens.embed_norm", s.hidden, s.eps);
   set_names(spec, static_cast<int64_t>(spec.blocks.size()));

@@ -25,10 +25,9 @@ struct ScoreRule {
   }
   // Where the sink of a token's head lies; `item` is token * heads + head.
   __device__ int64_t sink_index(int64_t item, int64_t head) const { return sinks_by_token ? item : head; }
-  // The score of a product q·k with the key at position j of the query at p, and its derivative by scale *
-  // q·k.
-  __device__ float score(float product, int64_t item, int64_t head, int64_t p, int64_t j,
-                         float* slope) const {
+  // The score of a product q·k with the key at position j, without the learned part, and its derivative by
+  // scale * q·k.
+  __device__ float score(float product, int64_t head, int64_t j, float* slope) const {
     float s = scale * product;
     *slope = 1;
     if (softcap > 0) {
@@ -36,13 +35,16 @@ struct ScoreRule {
       s = softcap * t;
       *slope = 1 - t * t;
     }
-    if (p - j < extent) s += load(relative, item * extent + p - j);
     if (slopes == nullptr) return s;
     float bias = slopes[head] * static_cast<float>(j);
     if (alibi_bf16) {
       bias = bf16_value(bf16_bits(slopes[head] * bf16_value(bf16_bits(static_cast<float>(j)))));
     }
     return s + alibi_scale * bias;
+  }
+  // What is learned for a token and head of keys that far before.
+  __device__ float learned(int64_t item, int64_t distance) const {
+    return distance < extent ? load(relative, item * extent + distance) : 0;
   }
 };
 

@@ -39,7 +39,8 @@ __global__ void query_gradients(Gradient g, Tensor dq, Tensor drelative) {
     const auto key = WarpRow<kPer>::load_from(g.k, row * h.head_dim, h.head_dim);
     const auto value = WarpRow<kPer>::load_from(g.v, row * h.v_head_dim, h.v_head_dim);
     float slope;
-    const float weight = expf(g.rule.score(query.dot(key), item, head, p, j, &slope) - lse);
+    const float weight =
+        expf(g.rule.score(query.dot(key), head, j, &slope) + g.rule.learned(item, p - j) - lse);
     const float ds = weight * (dout.dot(value) - delta);
     if (p - j < g.rule.extent && threadIdx.x % kWarp == 0) store(drelative, item * g.rule.extent + p - j, ds);
     sum.add(ds * slope * g.rule.scale, key);
@@ -65,8 +66,8 @@ __global__ void key_gradients(Gradient g, Tensor dk, Tensor dv) {
       const auto query = WarpRow<kPer>::load_from(g.q, at * h.head_dim, h.head_dim);
       const auto dout = WarpRow<kPer>::load_from(g.dout, at * h.v_head_dim, h.v_head_dim);
       float slope;
-      const float score = g.rule.score(query.dot(key), at, head, t - begin, j - begin, &slope);
-      const float weight = expf(score - g.lse[at]);
+      const float score = g.rule.score(query.dot(key), head, j - begin, &slope);
+      const float weight = expf(score + g.rule.learned(at, t - j) - g.lse[at]);
       value_sum.add(weight, dout);
       key_sum.add(weight * (dout.dot(value) - g.delta[at]) * slope * g.rule.scale, query);
     }
