@@ -49,7 +49,13 @@ class CheckpointFamilies : public testing::Test {
 
   // A golden of the repository: its configuration and tensors.
   void open(const std::string& name) {
-    golden = source_tree() + "/tests/golden/" + name;
+    const std::string folder = source_tree() + "/tests/golden/" + name;
+    open_folder(folder, folder + "/golden.safetensors");
+  }
+
+  void open_folder(const std::string& folder, const std::string& tokens_path) {
+    golden = folder;
+    tokens = tokens_path;
     config = Json::parse(*read_file(golden + "/config.json"));
     const auto checkpoint = Checkpoint::open(golden);
     ASSERT_TRUE(checkpoint.ok());
@@ -99,14 +105,14 @@ class CheckpointFamilies : public testing::Test {
   std::vector<float> logits(const std::string& model) {
     ProbeRequest request;
     request.model = model;
-    request.tokens = golden + "/golden.safetensors";
+    request.tokens = tokens;
     request.out = out + "/out.safetensors";
     const auto summary = probe(request, *device);
     EXPECT_TRUE(summary.ok()) << summary.error().text();
     return summary.ok() ? read_tensors(request.out).floats.at("logits") : std::vector<float>{};
   }
 
-  std::string golden, out;
+  std::string golden, tokens, out;
   Json config;
   std::vector<Stored> tensors;
   std::unique_ptr<Device> device = test_device(1);
@@ -147,6 +153,34 @@ TEST_F(CheckpointFamilies, InternLm2IsLlamaRepacked) {
   config["bias"] = false;
   for (const char* key : {"attention_bias", "mlp_bias"}) config.erase(key);
   EXPECT_LE(distance(logits(write("internlm2")), logits(golden)), 1e-6);
+}
+
+// Published files count attention and MLP as a layer each.
+TEST_F(CheckpointFamilies, DoryIsReadUnderTheNamesOfPublishedFilesToo) {
+  const GoldenReference packed = open_golden(source_tree() + "/tests/golden_packed/dory.safetensors");
+  open_folder(packed.folder, packed.tokens);
+  for (int layer = 3; layer >= 0; --layer) {
+    const std::string path = "layers." + std::to_string(layer) + ".";
+    const std::string attention = "layers." + std::to_string(2 * layer) + ".";
+    const std::string mlp = "layers." + std::to_string(2 * layer + 1) + ".";
+    rename(path + "self_attn.", attention + "mixer.");
+    rename(path + "mlp.", mlp + "mixer.");
+    rename(path + "lambda_1", attention + "attn_alpha");
+    rename(path + "lambda_2", mlp + "mlp_alpha");
+  }
+  EXPECT_TRUE(std::ranges::count(tensors, "backbone.layers.6.mixer.q_proj.weight", &Stored::name) == 1);
+  EXPECT_EQ(logits(write("published")), logits(golden));
+}
+
+// Published files have images' part beside the language model's, both under `model.`.
+TEST_F(CheckpointFamilies, Inkling2IsReadWithoutItsPartForImages) {
+  const GoldenReference packed = open_golden(source_tree() + "/tests/golden_packed/inkling2.safetensors");
+  open_folder(packed.folder, packed.tokens);
+  Json text = config;
+  text.erase("model_type");
+  config = Json{{"model_type", "inkling2"}, {"text_config", text}, {"vision_config", Json{{"depth", 1}}}};
+  tensors.push_back(stored_floats("model.visual.proj_in.weight", {2}, {1, 2}));
+  EXPECT_EQ(logits(write("whole")), logits(golden));
 }
 
 // Both ways that transformers has written multimodal checkpoints.

@@ -17,7 +17,8 @@ struct Kept {
   int32_t of;
 };
 // q [tokens, heads, dim] against them: [tokens, heads, v_dim].
-ValueId attend_kept(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, const Kept& kept);
+ValueId attend_kept(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, const Kept& kept,
+                    const TokenBiases& biases = {});
 // The same with the keys that ids name, as attend_chosen() takes them, from caches.
 ValueId attend_chosen_kept(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q,
                            const Kept& kept, ValueId ids);

@@ -24,6 +24,7 @@ struct KeptSpan {
     return chosen ? 0 : span_of(a.attend);
   }
   std::optional<int64_t> operator()(const AttentionExpertsSpec& a) const { return span_of(a.attend); }
+  std::optional<int64_t> operator()(const RelativeAttentionSpec& a) const { return span_of(a.attend); }
   std::optional<int64_t> operator()(const LatentAttentionSpec& a) const {
     const bool chosen = a.indexer || a.indices_from >= 0;
     return chosen ? 0 : span_of(a.attend);

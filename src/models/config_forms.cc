@@ -15,14 +15,23 @@ struct SameAs {
   std::string_view family;
 };
 constexpr SameAs kSameAs[] = {
-    {"gemma3", "gemma3_text"},           {"gemma3n", "gemma3n_text"},
-    {"llama4", "llama4_text"},           {"qwen2_vl", "qwen2"},
-    {"qwen2_vl_text", "qwen2"},          {"qwen2_5_vl", "qwen2"},
-    {"qwen2_5_vl_text", "qwen2"},        {"qwen3_vl", "qwen3"},
-    {"qwen3_vl_text", "qwen3"},          {"qwen3_vl_moe", "qwen3_moe"},
-    {"qwen3_vl_moe_text", "qwen3_moe"},  {"qwen3_5", "qwen3_5_text"},
-    {"qwen3_5_moe", "qwen3_5_moe_text"}, {"glm4v_text", "glm4"},
+    {"gemma3", "gemma3_text"},
+    {"gemma3n", "gemma3n_text"},
+    {"llama4", "llama4_text"},
+    {"qwen2_vl", "qwen2"},
+    {"qwen2_vl_text", "qwen2"},
+    {"qwen2_5_vl", "qwen2"},
+    {"qwen2_5_vl_text", "qwen2"},
+    {"qwen3_vl", "qwen3"},
+    {"qwen3_vl_text", "qwen3"},
+    {"qwen3_vl_moe", "qwen3_moe"},
+    {"qwen3_vl_moe_text", "qwen3_moe"},
+    {"qwen3_5", "qwen3_5_text"},
+    {"qwen3_5_moe", "qwen3_5_moe_text"},
+    {"glm4v_text", "glm4"},
     {"gemma4", "gemma4_text"},
+    {"inkling2", "inkling2_text"},
+    {"inkling2_loop", "inkling2_loop_text"},
 };
 
 // What transformers' configurations have where a nested file, which leaves defaults out, says nothing.

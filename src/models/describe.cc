@@ -46,6 +46,7 @@ std::string mixer_name(const MixerSpec& mixer) {
                  [](const LatentAttentionSpec& a) { return attend_name(a, "latent attention"); },
                  [](const CompressedAttentionSpec& a) { return compressed_name(a); },
                  [](const ConvolvedAttentionSpec& a) { return reach_name(a.attend, "convolved attention"); },
+                 [](const RelativeAttentionSpec& a) { return reach_name(a.attend, "relative attention"); },
                  [](const ShortConvSpec&) { return std::string("short convolution"); },
                  [](const DeltaSpec&) { return std::string("gated delta"); },
                  [](const Mamba2Spec&) { return std::string("Mamba-2"); },

@@ -144,7 +144,17 @@ struct Joint {
   ValueId raw, normed;
 };
 
+// x + |rate| * (y - x).
+ValueId interpolated(ForwardContext& c, const ChannelScaleSpec& rate, ValueId x, ValueId y) {
+  const ValueId factors = channel_factors(c, rate, c.spec.hidden);
+  const ValueId above = activation(c.b, factors, ActivationKind::relu);
+  const ValueId below = activation(c.b, scale(c.b, factors, -1), ActivationKind::relu);
+  const ValueId way = add(c.b, y, scale(c.b, x, -1));
+  return add(c.b, x, mul_row(c.b, way, add(c.b, above, below)));
+}
+
 ValueId join(ForwardContext& c, const ResidualSpec& spec, const Joint& in, ValueId y, double scale) {
+  if (!spec.rate.weight.empty()) return interpolated(c, spec.rate, spec.from_normed ? in.normed : in.raw, y);
   const ValueId x = times(c, spec.from_normed ? in.normed : in.raw, spec.skip);
   y = shifted(c, times(c, y, scale * spec.branch), spec.branch_bias, spec.branch_weight);
   return add(c.b, shifted(c, x, spec.skip_bias, spec.skip_weight), y);
@@ -184,6 +194,7 @@ ValueId mix(ForwardContext& c, const BlockSpec& block, int32_t layer, ValueId x)
   const ValueId fed = block.shared ? add(c.b, x, shared_output(c, *block.shared, layer, x)) : x;
   const ValueId normed = apply(c, block.mixer_norm, fed);
   ValueId y = apply_mixer(c, block.mixer, layer, normed);
+  if (block.mixer_conv) y = apply(c, *block.mixer_conv, layer, y, y, "mixer_conv");
   if (!std::holds_alternative<std::monostate>(block.beside))
     y = add(c.b, apply_mixer(c, block.beside, layer, normed), y);
   x = join(c, block.mixer_residual, {x, normed}, apply(c, block.mixer_post_norm, y), block.residual_scale);
@@ -203,6 +214,7 @@ ValueId feed(ForwardContext& c, const BlockSpec& block, int32_t layer, Shortcuts
     const ValueId routed = apply_moe(c, aside.moe, apply(c, aside.pre, x), x);
     y = add(c.b, apply(c, aside.first_post, y), apply(c, aside.post, routed));
   }
+  if (block.feed_forward_conv) y = apply(c, *block.feed_forward_conv, layer, y, y, "feed_forward_conv");
   y = apply(c, block.feed_forward_post_norm, y);
   x = join(c, block.feed_forward_residual, {x, normed}, y, block.residual_scale);
   return apply(c, block.feed_forward_sum_norm, x);
@@ -276,6 +288,13 @@ ValueId head_weight(Builder& builder, const ModelSpec& spec, const ForwardOption
                             {options.matrix_dtype(name), Shape{spec.vocab, head_width(spec)}});
 }
 
+// A factor for each row of the head's weight, f32 [vocab].
+ValueId head_factors(Builder& builder, const ModelSpec& spec) {
+  const ChannelScaleSpec& channels = spec.head.channels;
+  const ValueId weight = builder.add_static(Role::weight, channels.weight, {DType::f32, Shape{spec.vocab}});
+  return scale(builder, weight, channels.factor);
+}
+
 ValueId head_input(Builder& builder, const ModelSpec& spec, ValueId x) {
   if (!spec.head.bias) return x;
   const ValueId one = builder.add_constant("one", Shape{1}, {1.0f});
@@ -299,8 +318,13 @@ ValueId build_forward(Builder& builder, const ModelSpec& spec, const ForwardOpti
   if (!spec.stream_in.empty()) streams = open_streams(c, x);
   if (spec.streams > 1) x = repeat_columns(c.b, x, spec.streams);
   std::vector<ValueId> kept = kept_streams(c);
+  DepthStates depth;
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     builder.set_block(static_cast<int32_t>(i));
+    if (spec.blocks[i].depth) {
+      x = apply_in_depth(c, spec.blocks[i], static_cast<int32_t>(i), depth, x);
+      continue;
+    }
     x = enter(c, spec.blocks[i].kept, kept, x);
     if (spec.blocks[i].altup) {
       streams = apply_altup(c, spec.blocks[i], static_cast<int32_t>(i), streams);
@@ -312,6 +336,7 @@ ValueId build_forward(Builder& builder, const ModelSpec& spec, const ForwardOpti
   builder.set_block(-1);
   if (!streams.empty()) x = close_streams(c, streams);
   if (spec.streams > 1) x = read_streams(c, spec.head_streams, x).x;
+  if (!spec.depth_query.empty()) x = read_depth(c, depth, x);
   x = apply(c, spec.final_norm, x);
   if (spec.head_dense.present()) {
     MlpSpec act;
@@ -327,7 +352,8 @@ ValueId build_logits(Builder& builder, const ModelSpec& spec, ValueId hidden, in
   builder.set_name(spec.head.path);
   const ValueId x = head_input(builder, spec, gather_rows(builder, hidden, chosen));
   const MatmulOptions product{.trans_b = true, .alpha = spec.logit_scale, .out_dtype = DType::f32};
-  const ValueId logits = matmul(builder, x, head_weight(builder, spec, options), product);
+  ValueId logits = matmul(builder, x, head_weight(builder, spec, options), product);
+  if (!spec.head.channels.weight.empty()) logits = mul_row(builder, logits, head_factors(builder, spec));
   if (spec.logit_softcap == 0) return logits;
   return activation(builder, logits, ActivationKind::softcap, spec.logit_softcap);
 }
@@ -337,7 +363,9 @@ LossOutputs build_loss(Builder& builder, const ModelSpec& spec, ValueId hidden,
   const ValueId labels = input(builder, options, kLabelsInput, options.tokens);
   builder.set_name(spec.head.path);
   const ValueId x = head_input(builder, spec, hidden);
-  const auto out = linear_cross_entropy(builder, x, head_weight(builder, spec, options), labels,
+  ValueId weight = head_weight(builder, spec, options);
+  if (!spec.head.channels.weight.empty()) weight = mul_column(builder, weight, head_factors(builder, spec));
+  const auto out = linear_cross_entropy(builder, x, weight, labels,
                                         {.logit_scale = spec.logit_scale, .softcap = spec.logit_softcap});
   return {out.loss, out.predicted};
 }

@@ -63,10 +63,14 @@ ValueId cached(ForwardContext& c, const char* part, int32_t layer, ValueId rows)
   return cache_write(c.b, state, rows, places_of(c, layer).slots);
 }
 
-ValueId attend_kept(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, const Kept& kept) {
-  const bool biased = !spec.sinks.empty() || spec.alibi != Alibi::none || spec.chunk > 0;
+ValueId attend_kept(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, const Kept& kept,
+                    const TokenBiases& by_token) {
+  const bool biased = !spec.sinks.empty() || spec.alibi != Alibi::none || spec.chunk > 0 ||
+                      by_token.sinks.valid() || by_token.relative.valid();
   const BiasedAttentionOptions options = biased_options(spec);
-  const AttentionBiases biases = attention_biases(c, spec, layer, c.b.shape(q)[1]);
+  AttentionBiases biases = attention_biases(c, spec, layer, c.b.shape(q)[1]);
+  if (by_token.sinks.valid()) biases.sinks = by_token.sinks;
+  biases.relative = by_token.relative;
   c.b.set_name(fmt::format("layer {} attention", layer));
   if (c.options.cache) {
     const ValueId page_table = places_of(c, kept.of).page_table;
@@ -163,6 +167,10 @@ struct ApplyMixer {
     c.b.set_name(fmt::format("layer {} attention", layer));
     h.q = rotate(c, a.rope, h.q);
     if (a.norm_after_rope) h.q = norm_heads(c, a.q_norm, h.q);
+    if (!a.q_channels.weight.empty()) {
+      const ValueId flat = reshape(c.b, h.q, Shape{c.tokens(), a.heads * a.head_dim});
+      h.q = reshape(c.b, apply(c, a.q_channels, flat), c.b.shape(h.q));
+    }
     h.q = scale_by_position(c, a.q_scale, h.q);
     ValueId out = attend_by_kind(a, h);
     if (a.differential) out = difference(a, out);
@@ -246,6 +254,9 @@ struct ApplyMixer {
   ValueId operator()(const AttentionExpertsSpec& spec) const {
     return apply_attention_experts(c, spec, layer, x);
   }
+  ValueId operator()(const RelativeAttentionSpec& spec) const {
+    return apply_relative_attention(c, spec, layer, {x, x, x});
+  }
   ValueId operator()(const ConvolvedAttentionSpec& spec) const {
     return apply_convolved_attention(c, spec, layer, x);
   }
@@ -259,7 +270,8 @@ struct ApplyMixer {
 
 }  // namespace
 
-ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v) {
+ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v,
+               const TokenBiases& biases) {
   c.b.set_name(fmt::format("layer {} attention", layer));
   if (c.options.cache) {
     k = cached(c, "k", layer, k);
@@ -267,7 +279,7 @@ ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId
   }
   if (c.kv.size() <= static_cast<size_t>(layer)) c.kv.resize(static_cast<size_t>(layer) + 1);
   c.kv[static_cast<size_t>(layer)] = {k, v};
-  return attend_kept(c, spec, layer, q, {k, v, layer});
+  return attend_kept(c, spec, layer, q, {k, v, layer}, biases);
 }
 
 ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& a, int32_t layer, ValueId x) {

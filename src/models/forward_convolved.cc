@@ -21,20 +21,6 @@ namespace {
 
 using Context = ForwardContext;
 
-// x [tokens, width] of the token `by` before, zero before the sequence.
-ValueId delayed(Context& c, int32_t layer, const std::string& part, int64_t by, ValueId x) {
-  if (by == 0) return x;
-  const int64_t width = c.b.shape(x)[1];
-  std::vector<float> taps(static_cast<size_t>(by + 1), 0);
-  taps[0] = 1;
-  const ValueId row = c.b.add_constant(fmt::format("delay.{}", by), Shape{1, by + 1}, taps);
-  const ValueId weights = reshape(c.b, repeat_columns(c.b, row, width), Shape{width, by + 1});
-  if (!c.options.cache) return causal_conv(c.b, x, weights, c.sequence_begin);
-  const Type type{c.b.dtype(x), Shape{c.options.cache->streams, by, width}};
-  const ValueId state = c.b.add_static(Role::cache, fmt::format("cache.{}.{}", layer, part), type);
-  return causal_conv_cached(c.b, x, weights, {state, c.stream, c.positions});
-}
-
 // A convolution that mixes the channels of each head: matrices [dim, dim] by tap and head.
 class HeadConvolution {
  public:
@@ -98,6 +84,19 @@ ValueId of_unit_scale(Context& c, ValueId x, int64_t heads, int64_t dim) {
 }
 
 }  // namespace
+
+ValueId delayed(ForwardContext& c, int32_t layer, const std::string& part, int64_t by, ValueId x) {
+  if (by == 0) return x;
+  const int64_t width = c.b.shape(x)[1];
+  std::vector<float> taps(static_cast<size_t>(by + 1), 0);
+  taps[0] = 1;
+  const ValueId row = c.b.add_constant(fmt::format("delay.{}", by), Shape{1, by + 1}, taps);
+  const ValueId weights = reshape(c.b, repeat_columns(c.b, row, width), Shape{width, by + 1});
+  if (!c.options.cache) return causal_conv(c.b, x, weights, c.sequence_begin);
+  const Type type{c.b.dtype(x), Shape{c.options.cache->streams, by, width}};
+  const ValueId state = c.b.add_static(Role::cache, fmt::format("cache.{}.{}", layer, part), type);
+  return causal_conv_cached(c.b, x, weights, {state, c.stream, c.positions});
+}
 
 ValueId apply_convolved_attention(ForwardContext& c, const ConvolvedAttentionSpec& a, int32_t layer,
                                   ValueId x) {

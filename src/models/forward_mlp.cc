@@ -134,11 +134,16 @@ Routes route(Context& c, const MoeSpec& moe, ValueId x) {
   x = apply(c, moe.router_norm, x);
   const ValueId logits = moe.router_mlp ? mlp_logits(c, *moe.router_mlp, x) : linear_logits(c, moe, x);
   const ValueId scores = router_scores(c, moe.scores, logits);
-  ValueId choice = moe.bias_on_logits ? logits : scores;
+  const ValueId routed = moe.shared_choices > 0 ? slice_columns(c.b, scores, 0, moe.experts) : scores;
+  ValueId choice = moe.bias_on_logits ? logits : routed;
   if (!moe.selection_bias.empty()) choice = add_row(c.b, choice, selection_bias(c, moe));
   Routes routes;
   routes.experts = moe.expert_table.empty() ? top_k(c.b, choice, moe.top_k) : experts_of_ids(c, moe);
-  routes.weights = gather_columns(c.b, scores, routes.experts);
+  routes.weights = gather_columns(c.b, routed, routes.experts);
+  if (moe.shared_choices > 0) {
+    const ValueId shared = slice_columns(c.b, scores, moe.experts, moe.shared_choices);
+    routes.weights = concat_columns(c.b, {routes.weights, shared});
+  }
   if (moe.scores == RouterScores::softmax_of_chosen)
     routes.weights = normalise(c.b, routes.weights, NormaliseKind::softmax);
   if (moe.scores == RouterScores::sigmoid_of_chosen)
@@ -148,6 +153,12 @@ Routes route(Context& c, const MoeSpec& moe, ValueId x) {
   if (moe.scores == RouterScores::sparse_mixer)
     routes.weights = sparse_mixer(c, logits, routes.experts, moe.slack);
   routes.weights = times(c, routes.weights, moe.scale);
+  if (!moe.weight_scale.empty())
+    routes.weights = times_scalar(c, routes.weights, weight_vector(c, moe.weight_scale, Shape{1}));
+  if (moe.shared_choices > 0) {
+    routes.shared = slice_columns(c.b, routes.weights, moe.top_k.k, moe.shared_choices);
+    routes.weights = slice_columns(c.b, routes.weights, 0, moe.top_k.k);
+  }
   if (!moe.expert_scale.empty()) {
     const ValueId table =
         reshape(c.b, weight_vector(c, moe.expert_scale, Shape{moe.experts}), Shape{moe.experts, 1});
@@ -217,7 +228,7 @@ ValueId apply_moe(Context& c, const MoeSpec& moe, ValueId x, ValueId router_x) {
   if (!moe.output_bias.empty()) out = add_row(c.b, out, weight_vector(c, moe.output_bias, Shape{hidden}));
   out = apply(c, moe.routed_norm, out);
   if (!moe.shared) return out;
-  ValueId shared = apply_mlp(c, *moe.shared, x);
+  ValueId shared = apply_mlp(c, *moe.shared, x, routes.shared);
   if (moe.shared_gate.present()) {
     const ValueId gate = activation(c.b, apply(c, moe.shared_gate, x), ActivationKind::sigmoid);
     shared = mul_column(c.b, shared, gate);
@@ -266,6 +277,11 @@ ValueId activate(ForwardContext& c, const MlpSpec& spec, ValueId gate, ValueId u
     gate = activation(c.b, gate, ActivationKind::clamp, -1e30, spec.limit);
     up = activation(c.b, up, ActivationKind::clamp, -spec.limit, spec.limit);
   }
+  if (spec.gate_softcap > 0) {
+    const ValueId open = activation(c.b, gate, ActivationKind::sigmoid);
+    gate = mul(c.b, activation(c.b, gate, ActivationKind::softcap, spec.gate_softcap), open);
+    return mul(c.b, gate, activation(c.b, up, ActivationKind::softcap, spec.up_softcap));
+  }
   if (spec.gate_cutoff > 0) gate = above_cutoff(c, gate, spec.gate_cutoff);
   const bool plain = spec.activation == Activation::silu && spec.swish == 0 && spec.up_offset == 0;
   if (plain) return swiglu(c.b, gate, up);
@@ -274,7 +290,7 @@ ValueId activate(ForwardContext& c, const MlpSpec& spec, ValueId gate, ValueId u
   return spec.up_offset == 0 ? product : add(c.b, product, times(c, open, spec.up_offset));
 }
 
-ValueId apply_mlp(ForwardContext& c, const MlpSpec& mlp, ValueId x) {
+ValueId apply_mlp(ForwardContext& c, const MlpSpec& mlp, ValueId x, ValueId part_weights) {
   ValueId gate, up;
   if (mlp.gate_up.present()) {
     const ValueId both = apply(c, mlp.gate_up, x);
@@ -286,7 +302,14 @@ ValueId apply_mlp(ForwardContext& c, const MlpSpec& mlp, ValueId x) {
     up = apply(c, mlp.up, x);
   }
   c.b.set_name(mlp.down.path + " input");
-  return apply(c, mlp.down, apply(c, mlp.inner_norm, activate(c, mlp, gate, up)));
+  ValueId inner = activate(c, mlp, gate, up);
+  if (part_weights.valid()) {
+    const Shape shape = c.b.shape(inner), parts = c.b.shape(part_weights);
+    const ValueId by_part = reshape(c.b, inner, Shape{shape[0], parts[1], shape[1] / parts[1]});
+    inner = reshape(c.b, mul_column(c.b, by_part, part_weights), shape);
+  }
+  const ValueId y = apply(c, mlp.down, apply(c, mlp.inner_norm, inner));
+  return mlp.output_scale.empty() ? y : times_scalar(c, y, weight_vector(c, mlp.output_scale, Shape{1}));
 }
 
 ValueId apply_feed_forward(ForwardContext& c, const FeedForwardSpec& spec, int32_t layer, ValueId x) {

@@ -1,5 +1,7 @@
 #include "models/layers.h"
 
+#include <algorithm>
+
 #include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/broadcast.h"
@@ -39,10 +41,44 @@ ValueId apply(ForwardContext& c, const LinearSpec& spec, ValueId x) {
   c.b.set_name(spec.path);
   ValueId y = linear(c.b, x, weight, bias);
   if (!spec.low_rank.empty()) y = add(c.b, y, apply(c, spec.low_rank[1], apply(c, spec.low_rank[0], x)));
-  return times(c, y, spec.scale);
+  return apply(c, spec.channels, times(c, y, spec.scale));
+}
+
+ValueId channel_factors(ForwardContext& c, const ChannelScaleSpec& spec, int64_t channels) {
+  const ValueId factors = times(c, weight_vector(c, spec.weight, Shape{channels}), spec.factor);
+  return spec.squared ? mul(c.b, factors, factors) : factors;
+}
+
+ValueId apply(ForwardContext& c, const ChannelScaleSpec& spec, ValueId x) {
+  return spec.weight.empty() ? x : mul_row(c.b, x, channel_factors(c, spec, c.b.shape(x)[-1]));
 }
 
 namespace {
+
+NormaliseKind normalise_kind(NormKind kind) {
+  if (kind == NormKind::l2) return NormaliseKind::l2;
+  return kind == NormKind::rms ? NormaliseKind::rms : NormaliseKind::layer;
+}
+
+// x [..., heads, width] times its weight, each row at most `limit` long: times min(limit / length, 1).
+// Lengths begin at 1e-15, where the factor is 1 and its gradient zero.
+ValueId clipped(ForwardContext& c, const NormSpec& spec, ValueId x) {
+  const Shape shape = c.b.shape(x);
+  const int64_t rows = shape.elements() / spec.width;
+  if (spec.weight) {
+    const int64_t weights = std::max<int64_t>(spec.heads, 1) * spec.width;
+    const Shape stored = spec.heads > 0 ? Shape{spec.heads, spec.width} : Shape{spec.width};
+    const ValueId row = reshape(c.b, weight_vector(c, spec.path + ".weight", stored), Shape{weights});
+    x = mul_row(c.b, reshape(c.b, x, Shape{shape.elements() / weights, weights}), row);
+  }
+  x = reshape(c.b, x, Shape{rows, spec.width});
+  ValueId squares = row_dot(c.b, x, x, DType::f32, Shape{rows, 1});
+  squares = activation(c.b, squares, ActivationKind::clamp, 1e-30, 1e30);
+  const ValueId length = activation(c.b, squares, ActivationKind::sqrt);
+  const ValueId reach = scale(c.b, activation(c.b, length, ActivationKind::reciprocal), spec.limit);
+  const ValueId factor = activation(c.b, reach, ActivationKind::clamp, 0, 1);
+  return reshape(c.b, mul_column(c.b, x, factor), shape);
+}
 
 ValueId apply_ungated(ForwardContext& c, const NormSpec& spec, ValueId x) {
   const Shape shape = c.b.shape(x);
@@ -56,12 +92,12 @@ ValueId apply_ungated(ForwardContext& c, const NormSpec& spec, ValueId x) {
     return rms_norm(c.b, x, weight, spec.eps, spec.weight_offset);
   }
   c.b.set_name(spec.path);
-  const auto kind = spec.kind == NormKind::rms ? NormaliseKind::rms : NormaliseKind::layer;
+  if (spec.kind == NormKind::clip) return clipped(c, spec, x);
   if (spec.groups > 1) {
     const int64_t group = spec.width / spec.groups;
     x = reshape(c.b, x, Shape{shape.elements() / group, group});
   }
-  x = normalise(c.b, x, kind, spec.eps);
+  x = normalise(c.b, x, normalise_kind(spec.kind), spec.eps);
   if (!spec.weight && !spec.bias) return spec.groups > 1 ? reshape(c.b, x, shape) : x;
   x = reshape(c.b, x, Shape{shape.elements() / weights, weights});
   if (spec.weight) {

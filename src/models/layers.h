@@ -44,6 +44,9 @@ ValueId weight_vector(ForwardContext& c, const std::string& name, Shape shape); 
 ValueId add_indices(Builder& builder, std::string name, std::vector<float> values);
 ValueId apply(ForwardContext& c, const LinearSpec& spec, ValueId x);
 ValueId apply(ForwardContext& c, const NormSpec& spec, ValueId x);
+// The factors of channels f32 [channels], and x [..., channels] times them; x itself where there are none.
+ValueId channel_factors(ForwardContext& c, const ChannelScaleSpec& spec, int64_t channels);
+ValueId apply(ForwardContext& c, const ChannelScaleSpec& spec, ValueId x);
 // x itself where the factor is 1.
 ValueId times(ForwardContext& c, ValueId x, double factor);
 
@@ -59,19 +62,45 @@ ValueId apply_channel_mix(ForwardContext& c, const ChannelMixSpec& spec, int32_t
 ValueId apply_matrix_memory(ForwardContext& c, const MatrixMemorySpec& spec, int32_t layer, ValueId x);
 ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& spec, int32_t layer,
                                 ValueId x);
+// What is added to the scores of each token: sinks f32 [tokens, heads], relative [tokens, heads, extent].
+struct TokenBiases {
+  ValueId sinks, relative;
+};
 // q [tokens, heads, dim] against k and v, cached or packed: [tokens, heads, v_dim].
-ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v);
+ValueId attend(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k, ValueId v,
+               const TokenBiases& biases = {});
 // The same with the keys that ids name: [tokens, n], or [tokens, groups, n] by group of heads.
 ValueId attend_chosen(ForwardContext& c, const AttendSpec& spec, int32_t layer, ValueId q, ValueId k,
                       ValueId v, ValueId ids);
 ValueId choose_keys(ForwardContext& c, const IndexerSpec& spec, int32_t layer, ValueId x, ValueId q_latent);
 ValueId choose_blocks(ForwardContext& c, const BlockIndexerSpec& spec, int32_t layer, ValueId x);
+// Queries, gates and relative positions come from x.q, keys and values from their own inputs.
+struct AttentionInputs {
+  ValueId q, k, v;
+};
+ValueId apply_relative_attention(ForwardContext& c, const RelativeAttentionSpec& spec, int32_t layer,
+                                 const AttentionInputs& x);
+ValueId apply(ForwardContext& c, const ResidualConvSpec& spec, int32_t layer, ValueId x, ValueId by_token_x,
+              const std::string& part);
+// x of the token `by` before, zero before the sequence.
+ValueId delayed(ForwardContext& c, int32_t layer, const std::string& part, int64_t by, ValueId x);
 ValueId apply_convolved_attention(ForwardContext& c, const ConvolvedAttentionSpec& spec, int32_t layer,
                                   ValueId x);
 ValueId attend_masked(ForwardContext& c, const AttentionSpec& spec, int32_t layer, ValueId q, ValueId k,
                       ValueId v);
 ValueId apply_compressed_attention(ForwardContext& c, const CompressedAttentionSpec& spec, int32_t layer,
                                    ValueId x);
+// States that blocks read from (DepthSpec): those at which groups began, normed, and of a loop, what it began
+// from and what the pass before left.
+struct DepthStates {
+  std::vector<ValueId> groups;
+  std::vector<ValueId> loop_groups, pass_groups;
+  ValueId loop_state;
+};
+ValueId apply_in_depth(ForwardContext& c, const BlockSpec& block, int32_t layer, DepthStates& states,
+                       ValueId x);
+// What the final norm reads.
+ValueId read_depth(ForwardContext& c, const DepthStates& states, ValueId x);
 // What an n-gram embedding adds to the streams.
 ValueId apply_ngram(ForwardContext& c, const NgramSpec& spec, int32_t layer, ValueId streams);
 // What a layer keeps of each stream, `shape` beginning with their number, in the cache under `part`.
@@ -86,13 +115,16 @@ ValueId rotate(ForwardContext& c, int32_t rope, ValueId x);
 ValueId rotate_from(ForwardContext& c, int32_t rope, int64_t from, ValueId x);
 // Rotates as rope `rope` at positions shifted by `shift`.
 ValueId rotate_shifted(ForwardContext& c, int32_t rope, int64_t shift, ValueId x);
-ValueId apply_mlp(ForwardContext& c, const MlpSpec& spec, ValueId x);
+// Where there are `part_weights` f32 [tokens, parts], equal parts of the inner width are multiplied with
+// them.
+ValueId apply_mlp(ForwardContext& c, const MlpSpec& spec, ValueId x, ValueId part_weights = {});
 // The activation of gate and up, side by side projections already done; gate is invalid where nothing gates.
 ValueId activate(ForwardContext& c, const MlpSpec& spec, ValueId gate, ValueId up);
 ValueId activated(ForwardContext& c, const MlpSpec& spec, ValueId x);
-// Routing weights f32 [tokens, k] and the experts [tokens, k] that they belong to.
+// Routing weights f32 [tokens, k] and the experts [tokens, k] that they belong to; those of shared experts,
+// or invalid.
 struct Routes {
-  ValueId weights, experts;
+  ValueId weights, experts, shared;
 };
 Routes route(ForwardContext& c, const MoeSpec& moe, ValueId x);
 // Experts over x, chosen by what `router_x` says.

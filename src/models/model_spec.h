@@ -24,6 +24,13 @@
 
 namespace tenon {
 
+// A learned factor for each channel: factor * weight, or the square of that.
+struct ChannelScaleSpec {
+  std::string weight;  // name, [channels]; empty: none
+  double factor = 1;
+  bool squared = false;
+};
+
 struct LinearSpec {
   std::string path;
   int64_t in = 0;
@@ -33,11 +40,13 @@ struct LinearSpec {
   double scale = 1;                     // of what comes out
   std::vector<LinearSpec> low_rank;     // two more, one after the other, whose output is added; empty: none
   std::string weight_path;              // of the module whose weight and bias these are; empty: its own
+  ChannelScaleSpec channels;            // of what comes out
 
   bool present() const { return out > 0; }
 };
 
-enum class NormKind : uint8_t { none, rms, layer };
+// clip: x, times its weight, cut to the length `limit`.
+enum class NormKind : uint8_t { none, rms, layer, l2, clip };
 
 struct NormSpec {
   NormKind kind = NormKind::none;
@@ -51,6 +60,7 @@ struct NormSpec {
   int64_t groups = 1;  // equal parts of the width that are normed apart
   // Two more, where there are any: y, what the norm gives, times sigmoid(gate[1](silu(gate[0](y)))).
   std::vector<LinearSpec> gate;
+  double limit = 0;
 };
 
 // Rotary embedding: the first 2 * inv_freq.size() elements of a head are rotated. Where long_inv_freq is
@@ -134,7 +144,8 @@ struct AttentionSpec {
   std::optional<DifferentialSpec> differential;
   NormSpec q_norm, k_norm, v_norm;  // over head_dim, or over the whole width
   bool norm_after_rope = false;
-  int32_t rope = -1;  // index into ModelSpec::ropes, or -1
+  int32_t rope = -1;            // index into ModelSpec::ropes, or -1
+  ChannelScaleSpec q_channels;  // of rotated queries
   std::optional<PositionScale> q_scale;
   double v_scale = 1;
   AttendSpec attend;
@@ -187,6 +198,33 @@ struct ConvSpec {
   int64_t channels = 0;
   int64_t taps = 0;
   bool bias = false;
+};
+
+// (convolution of x, plus x) * scale. Where `by_token` is present, the weights of a channel are those of the
+// weight conv.path + ".static_weight" [taps, channels] plus those that by_token gives for its head,
+// [heads, taps], both by distance.
+struct ResidualConvSpec {
+  ConvSpec conv;
+  double scale = 1;
+  LinearSpec by_token;
+  int64_t heads = 1;
+};
+
+// Attention with learned relative positions in place of rope: each token mixes `states` profiles of scores by
+// distance, the weight `profiles` [states, extent], as r says by head. Keys and values pass short
+// convolutions. `log_from` > 0: queries and r are multiplied with 1 + log_rate * log(max((p + 1) / log_from,
+// 1)).
+struct RelativeAttentionSpec {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0, states = 0, extent = 0;
+  LinearSpec q, k, v, r, o;
+  ResidualConvSpec k_conv, v_conv;
+  NormSpec q_norm, k_norm, v_norm, r_norm;
+  std::string profiles;
+  double log_rate = 0;
+  int64_t log_from = 0;
+  LinearSpec sinks;  // of each token, to heads; absent: none
+  LinearSpec gate;   // sigmoid of it multiplies what goes into o; absent: none
+  AttendSpec attend;
 };
 
 // Attention whose queries and keys pass two causal convolutions, by channel and by head, beside the mean of a
@@ -361,6 +399,9 @@ struct MlpSpec {
   double up_offset = 0;         // added to up
   double gate_cutoff = 0;  // > 0: what is below the mean of the gate plus this many deviations is zero, and
                            // the rest is measured from there
+  // > 0: gate and up are softly capped, but not in the gate's sigmoid.
+  double gate_softcap = 0, up_softcap = 0;
+  std::string output_scale;  // weight [1] that multiplies what comes out; empty: none
 
   bool gated() const { return gate.present() || gate_up.present(); }
 };
@@ -415,8 +456,12 @@ struct MoeSpec {
 
   std::optional<MlpSpec> shared;
   LinearSpec shared_gate;  // sigmoid of it multiplies the shared expert; absent: none
-  double sum_scale = 1;    // of routed + shared
-  NormSpec routed_norm;    // of the routed sum, before the shared expert is added
+  // Shared experts that the router weighs with the chosen ones, after the others in its output: equal parts
+  // of the width of `shared`, each times its weight.
+  int64_t shared_choices = 0;
+  std::string weight_scale;  // weight [1] that all weights are multiplied with; empty: none
+  double sum_scale = 1;      // of routed + shared
+  NormSpec routed_norm;      // of the routed sum, before the shared expert is added
 };
 
 // Mixture of attention heads (JetMoe): each token's queries and outputs come from the experts that it is
@@ -432,10 +477,11 @@ struct AttentionExpertsSpec {
 using MixerSpec =
     std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, ShortConvSpec, DeltaSpec, Mamba2Spec,
                  MambaSpec, FixedDecaySpec, RecurrentUnitSpec, AttentionExpertsSpec, CompressedAttentionSpec,
-                 ConvolvedAttentionSpec, TimeMixSpec, MatrixMemorySpec>;
+                 ConvolvedAttentionSpec, RelativeAttentionSpec, TimeMixSpec, MatrixMemorySpec>;
 using FeedForwardSpec = std::variant<std::monostate, MlpSpec, MoeSpec, ChannelMixSpec>;
 
-// How a layer's output joins the residual stream: skip * x + branch * y.
+// How a layer's output joins the residual stream: skip * x + branch * y, or where there is a rate, x + |rate|
+// * (y - x).
 struct ResidualSpec {
   double skip = 1;
   double branch = 1;
@@ -443,6 +489,7 @@ struct ResidualSpec {
   // Weights [hidden] that x and y are multiplied with, and what is added to each before; empty: none.
   std::string skip_weight, skip_bias;
   std::string branch_weight, branch_bias;
+  ChannelScaleSpec rate;
 };
 
 // Each token's own input to each layer (Gemma 3n, 4): project(activation(gate(x)) * input), normed, is added
@@ -525,6 +572,27 @@ struct KeptStreamSpec {
   bool detached = false;
 };
 
+// What comes from the same layer in the pass before over a loop: (1 - tanh(forget(d))) * x + tanh(gain(d)) *
+// m, where d = down(x and m normed, side by side), m being what a query reads of that pass's states.
+struct MessageSpec {
+  LinearSpec down, forget, gain;
+};
+
+// A block that reads its input from all before it (attention residuals): softmax of a learned query times
+// each of the states at which groups of blocks began, and the present one, all normed, weighs those. The
+// present state is what the blocks of the group have added up.
+struct DepthSpec {
+  std::string mixer_query;  // weight [hidden], or [3, hidden] for q, k and v; empty: the present state
+  int64_t mixer_queries = 1;
+  NormSpec k_norm, v_norm;  // of inputs of k and v, where they are not the mixer's
+  std::string feed_forward_query;
+  bool begins_group = false;
+  // The first block of a loop's first pass, or of a later one, which begins from the same states.
+  bool begins_loop = false, repeats_loop = false;
+  std::string message_query;          // weight [4, hidden]
+  std::vector<MessageSpec> messages;  // to q, k, v and the feed-forward; empty: none
+};
+
 using StreamsSpec = std::variant<std::monostate, HyperConnectionSpec, GatedStreamsSpec>;
 
 // Sequential: x += s * post(mixer(pre(x))), then the same with the feed-forward; sum norms are applied to the
@@ -543,7 +611,9 @@ struct BlockSpec {
   bool parallel = false;
   double residual_scale = 1;
   ResidualSpec mixer_residual, feed_forward_residual;
-  StreamsSpec mixer_streams, feed_forward_streams;  // where the model has several
+  StreamsSpec mixer_streams, feed_forward_streams;                // where the model has several
+  std::optional<ResidualConvSpec> mixer_conv, feed_forward_conv;  // of what comes out, before its norm
+  std::optional<DepthSpec> depth;
   std::optional<NgramSpec> ngram;
   KeptStreamSpec kept;
   std::optional<SharedLayerSpec> shared;
@@ -600,18 +670,21 @@ struct ModelSpec {
   NormSpec per_layer_norm;
   std::vector<RopeSpec> ropes;
   std::vector<BlockSpec> blocks;
+  std::string depth_query;  // where blocks read from all before them: weight [hidden] of the final norm
   NormSpec final_norm;
   // Before the head: norm(activation(dense(x))); absent: none.
   LinearSpec head_dense;
   Activation head_activation = Activation::gelu;
   NormSpec head_norm;
-  LinearSpec head;    // a bias is one more column of its weight
+  LinearSpec head;    // a bias is one more column of its weight; its channels are the vocabulary
   bool tied = false;  // the head's weight is the embedding table
   double logit_scale = 1;
   double logit_softcap = 0;
 
   // From logical names to tensors: parts of names to replace, in order, and weights that are cut or joined.
   std::vector<std::pair<std::string, std::string>> renames;
+  std::vector<std::pair<std::string, std::string>>
+      other_renames;  // of files that have other names; empty: none
   std::map<std::string, std::vector<StoredBlock>> stored;
   std::vector<std::string>
       ignored;  // beginnings or ends of names of tensors that carry nothing that is needed

@@ -108,8 +108,10 @@ void narrow(const float* from, DType dtype, std::byte* matrix, int64_t at, int64
   quantise_row(dtype, from, matrix + *dtype_bytes(dtype, at), elements);
 }
 
-std::string renamed(const ModelSpec& spec, std::string name) {
-  for (const auto& [from, to] : spec.renames) {
+using Renames = std::vector<std::pair<std::string, std::string>>;
+
+std::string renamed(const Renames& renames, std::string name) {
+  for (const auto& [from, to] : renames) {
     for (size_t at = name.find(from); at != std::string::npos; at = name.find(from, at + to.size()))
       name.replace(at, from.size(), to);
   }
@@ -133,7 +135,7 @@ StoredParts stored_parts(const ModelSpec& spec, const WeightNeed& need, bool ggu
   if (!parts.blocks.empty()) return parts;
   StoredBlock whole;
   whole.tensor = gguf ? gguf_tensor_name(need.name, gguf_architecture(spec.architecture).norms_after)
-                      : renamed(spec, need.name);
+                      : renamed(spec.renames, need.name);
   whole.rows = as_matrix(need.shape).rows;
   whole.columns = as_matrix(need.shape).columns;
   return {{whole}, true};
@@ -182,7 +184,12 @@ Result<WeightSource> find_source(const Lookup& lookup, const WeightNeed& need,
   for (const StoredBlock& wanted : parts.blocks) {
     SourceBlock block{wanted, {}};
     block.tensor = prefix.apply(wanted.tensor);
-    ASSIGN_OR_RETURN(const bool found, find_stored(checkpoint, spec.quantisation, block, ids));
+    ASSIGN_OR_RETURN(bool found, find_stored(checkpoint, spec.quantisation, block, ids));
+    if (!found && source.whole && !spec.other_renames.empty()) {
+      block.tensor = prefix.apply(renamed(spec.other_renames, need.name));
+      ASSIGN_OR_RETURN(found, find_stored(checkpoint, spec.quantisation, block, ids));
+      if (!found) block.tensor = prefix.apply(wanted.tensor);
+    }
     if (!found) {
       missing.push_back(block.tensor);
       continue;
@@ -273,7 +280,7 @@ Result<WeightMap> map_weights(const ModelSpec& spec, const Checkpoint& checkpoin
   const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
   const GgufLayout* layout = gguf ? find_gguf_layout(spec.architecture) : nullptr;
   Lookup lookup{spec, checkpoint, {}, layout && layout->permuted_rope};
-  if (!gguf) lookup.prefix = find_prefix(checkpoint, renamed(spec, spec.embedding_path + ".weight"));
+  if (!gguf) lookup.prefix = find_prefix(checkpoint, renamed(spec.renames, spec.embedding_path + ".weight"));
   WeightMap map;
   std::vector<std::string> missing;
   std::set<std::string, std::less<>> used;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ops/biased_attention.h"
 #include "ops/cache_write.h"
 #include "ops/op_testing.h"
 #include "ops/paged_attention.h"
@@ -48,6 +49,29 @@ TEST(Attention, HeadsShareKvHeadsInGroups) {
                               [&](Builder& b, Ids in) { attention(b, in[0], in[1], in[2], in[3], {}); });
   EXPECT_THAT(outputs[0], near({-1, -1, -2, -2}));
   EXPECT_THAT(outputs[1], near({10, 20, 60, 80}));
+}
+
+// Queries are zero, so that scores are the learned ones of distances 0 and 1 alone; keys further off have 0.
+ReferenceValues learned_scores(bool sinks) {
+  std::vector<CaseInput> inputs = {doubles(Shape{4, 1, 1}, {0, 0, 0, 0}),
+                                   doubles(Shape{4, 1, 1}, {1, 2, 3, 4}),
+                                   doubles(Shape{4, 1, 1}, {6, 12, 24, 7}), given_ids({0, 0, 0, 3})};
+  if (sinks) inputs.push_back(given(DType::f32, Shape{4, 1}, {0, 2 * kLn2, kLn2 + kLn3, kLn5}));
+  inputs.push_back(doubles(Shape{4, 1, 2}, {0, 9, 0, kLn3, kLn2, 0, kLn5, 9}));
+  return run_op(inputs, [&](Builder& b, Ids in) {
+    const AttentionBiases biases{sinks ? in[4] : ValueId{}, {}, in.back()};
+    biased_attention(b, in[0], in[1], in[2], in[3], biases, {});
+  });
+}
+
+TEST(BiasedAttention, AddsLearnedScoresByDistance) {
+  const auto outputs = learned_scores(false);
+  EXPECT_THAT(outputs[0], near({6, 7.5, 16.5, 7}));
+  EXPECT_THAT(outputs[1], near({0, 2 * kLn2, 2 * kLn2, kLn5}));
+}
+
+TEST(BiasedAttention, SinksMayDifferByToken) {
+  EXPECT_THAT(learned_scores(true)[0], near({3, 3.75, 6.6, 3.5}, 1e-6));
 }
 
 // The rows of one sequence, written to pages out of order, read back from there.

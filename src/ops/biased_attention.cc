@@ -45,6 +45,7 @@ InferredTypes infer_grad(const OpSite& site) {
                          "lse is not f32 [tokens, heads]"));
   std::vector<Type> out = {site.inputs[0], site.inputs[1], site.inputs[2]};
   if (site.attrs.flag("sinks")) out.push_back(site.inputs[kGradPlain]);
+  if (site.attrs.flag("relative")) out.push_back(site.inputs.back());
   return out;
 }
 
@@ -64,6 +65,7 @@ std::vector<ValueId> gradient(const GradientSite& site) {
     if (site.needed[i]) out[i] = gradients[i];
   }
   if (biases.sinks.valid() && site.needed[kPlain]) out[kPlain] = gradients[3];
+  if (biases.relative.valid() && site.needed.back()) out.back() = gradients.back();
   return out;
 }
 
@@ -110,7 +112,7 @@ struct Packed {
   AttentionScore score(int64_t t, int64_t head, int64_t j) const {
     const double* q = call.inputs[0].data + (t * heads + head) * head_dim;
     AttentionScore score = attention_score(options, q, k(j, head), head_dim);
-    score.value += position_bias(options, data, head, j - sequence(t));
+    score.value += position_bias(options, data, t, head, t - sequence(t), j - sequence(t));
     return score;
   }
 };
@@ -120,12 +122,13 @@ void reference(const ReferenceCall& call) {
   std::vector<double> scores(static_cast<size_t>(p.tokens));
   for (int64_t t = 0; t < p.tokens; ++t) {
     for (int64_t h = 0; h < p.heads; ++h) {
-      double largest = p.data.sinks ? p.data.sinks[h] : -INFINITY;
+      const double sink = p.data.sinks ? p.data.sinks[p.data.sink_index(t, h)] : -INFINITY;
+      double largest = sink;
       for (int64_t j = p.begin(t); j <= t; ++j) {
         scores[static_cast<size_t>(j)] = p.score(t, h, j).value;
         largest = std::max(largest, scores[static_cast<size_t>(j)]);
       }
-      double total = p.data.sinks ? std::exp(p.data.sinks[h] - largest) : 0;
+      double total = p.data.sinks ? std::exp(sink - largest) : 0;
       for (int64_t j = p.begin(t); j <= t; ++j) total += std::exp(scores[static_cast<size_t>(j)] - largest);
       const double lse = largest + std::log(total);
       call.outputs[1].data[t * p.heads + h] = lse;
@@ -157,13 +160,17 @@ void add_row_gradients(const Packed& p, int64_t t, int64_t h) {
       dp += dout[i] * p.v(j, h)[i];
       call.outputs[2].data[kv * p.v_head_dim + i] += weight * dout[i];
     }
+    if (p.data.relative && t - j < p.data.extent)
+      call.outputs.back().data[at * p.data.extent + t - j] = weight * (dp - delta);
     const double ds = weight * (dp - delta) * score.slope * p.options.scale;
     for (int64_t i = 0; i < p.head_dim; ++i) {
       dq[i] += ds * p.k(j, h)[i];
       call.outputs[1].data[kv * p.head_dim + i] += ds * q[i];
     }
   }
-  if (p.data.sinks) call.outputs[3].data[h] -= std::exp(p.data.sinks[h] - lse) * delta;
+  if (!p.data.sinks) return;
+  const int64_t sink = p.data.sink_index(t, h);
+  call.outputs[3].data[sink] -= std::exp(p.data.sinks[sink] - lse) * delta;
 }
 
 void reference_grad(const ReferenceCall& call) {

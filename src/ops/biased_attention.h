@@ -1,12 +1,14 @@
-// Attention over packed sequences, as ops/attention.h, with what that op leaves out: sinks, chunks and ALiBi.
-// Inputs q, k, v, sequence_begin, then `sinks` [heads] and `slopes` [heads], f32, where the options ask for
-// them. A sink is one more score of its head, whose value is zero (Xiao et al. 2023). With chunk > 0 a token
-// sees only its own chunk of the sequence (positions from chunk * floor(p / chunk) on). ALiBi (Press et al.
-// 2021) adds alibi_scale * slope * j to the score of the key at position j of its sequence, the product first
+// Attention over packed sequences, as ops/attention.h, with what that op leaves out: sinks, chunks, ALiBi and
+// learned relative positions. Inputs q, k, v, sequence_begin, then those that there are of `sinks` [heads] or
+// [tokens, heads] and `slopes` [heads], f32, and `relative` [tokens, heads, extent] in q's dtype. A sink is
+// one more score of its head (or of its head and token), whose value is zero (Xiao et al. 2023). relative[t,
+// h, d] is added to the score of the key d positions before t, for d < extent. With chunk > 0 a token sees
+// only its own chunk of the sequence (positions from chunk * floor(p / chunk) on). ALiBi (Press et al. 2021)
+// adds alibi_scale * slope * j to the score of the key at position j of its sequence, the product first
 // rounded to bf16 where alibi is `bf16`. Outputs out and lse, sink included. No gradient flows to slopes.
 //
-// biased_attention_grad: q, k, v, sequence_begin, out, lse, dout, then sinks and slopes; outputs dq, dk, dv
-// and, with sinks, dsinks. biased_paged_attention: as ops/paged_attention.h, then sinks and slopes.
+// biased_attention_grad: q, k, v, sequence_begin, out, lse, dout, then the biases; outputs dq, dk, dv and,
+// with those inputs, dsinks and drelative. biased_paged_attention: as ops/paged_attention.h, then the biases.
 #pragma once
 
 #include "ir/builder.h"
@@ -27,14 +29,14 @@ struct BiasedAttentionOptions : AttentionOptions {
   double alibi_scale = 1.0;
 };
 
-// Both invalid where the attention has none.
+// Each invalid where the attention has none.
 struct AttentionBiases {
-  ValueId sinks, slopes;
+  ValueId sinks, slopes, relative;
 };
 
 AttentionOutputs biased_attention(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId sequence_begin,
                                   const AttentionBiases& biases, const BiasedAttentionOptions& options);
-// `inputs` are those of the op, biases included. dq, dk, dv and, with sinks, dsinks.
+// `inputs` are those of the op, biases included. dq, dk, dv and, with those, dsinks and drelative.
 std::vector<ValueId> biased_attention_grad(Builder& builder, std::vector<ValueId> inputs,
                                            const AttentionBiases& biases,
                                            const BiasedAttentionOptions& options);

@@ -39,14 +39,16 @@ void attend(const ReferenceCall& call, const Token& token, int64_t h) {
   double* out = call.outputs[0].data + (token.t * heads + h) * v_head_dim;
   const int64_t begin = first_seen(options, token.position);
   std::vector<double> scores;
-  double largest = data.sinks ? data.sinks[h] : -INFINITY;
+  const double sink = data.sinks ? data.sinks[data.sink_index(token.t, h)] : -INFINITY;
+  double largest = sink;
   for (int64_t j = begin; j <= token.position; ++j) {
     const int64_t slot = cache_slot(call, token.stream, j);
     const double* k = call.inputs[1].data + (slot * kv_heads + kv) * head_dim;
-    scores.push_back(attention_score(options, q, k, head_dim).value + position_bias(options, data, h, j));
+    scores.push_back(attention_score(options, q, k, head_dim).value +
+                     position_bias(options, data, token.t, h, token.position, j));
     largest = std::max(largest, scores.back());
   }
-  double total = data.sinks ? std::exp(data.sinks[h] - largest) : 0;
+  double total = data.sinks ? std::exp(sink - largest) : 0;
   for (double score : scores) total += std::exp(score - largest);
   for (int64_t j = begin; j <= token.position; ++j) {
     const int64_t slot = cache_slot(call, token.stream, j);

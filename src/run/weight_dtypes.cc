@@ -27,8 +27,12 @@ WeightDTypes choose_weight_dtypes(const Model& model, std::string_view choice, c
     if (facts.kind != DeviceKind::cpu) return out;
     choice = kWeightsAsStored;
   }
+  const LinearSpec& head = model.spec.head;
+  const std::string head_name = (model.spec.tied ? model.spec.embedding_path : head.path) + ".weight";
   for (const WeightSource& source : model.weights.sources) {
     if (source.shape.rank() != 2) continue;
+    // The loss multiplies its rows, which blocks do not allow.
+    if (!head.channels.weight.empty() && source.name == head_name) continue;
     const std::optional<DType> dtype =
         choice == kWeightsAsStored ? stored_dtype(source) : dtype_from_name(choice);
     if (!dtype || (choice == kWeightsAsStored && !stays_quantised(*dtype))) continue;

@@ -36,7 +36,7 @@ __device__ void join_warps(RunningSum<kPer>& mine) {
 
 // A block has kWarpsOfQuery warps for one token and head, which take its keys by turns, or else
 // kWarpsPerBlock tokens and heads.
-template <int kPer, typename Keys>
+template <int kPer, bool kRelative, typename Keys>
 __global__ void __launch_bounds__(Keys::kShared ? kWarpsOfQuery<kPer, Keys>* kWarp : kWarpsPerBlock* kWarp)
     attend(Tensor q, Tensor k, Tensor v, Tensor out, float* lse, Keys keys, ScoreRule rule, Heads h,
            int64_t items) {
@@ -53,11 +53,11 @@ __global__ void __launch_bounds__(Keys::kShared ? kWarpsOfQuery<kPer, Keys>* kWa
   }
   const auto query = WarpRow<kPer>::load_from(q, item * h.head_dim, h.head_dim);
   if (rule.sinks != nullptr && turn == 0) {
-    running.largest = rule.sinks[head];
+    running.largest = rule.sinks[rule.sink_index(item, head)];
     running.total = 1;
   }
   const int64_t p = keys.position(t);
-  constexpr int kBatch = kPer == 4 ? 4 : 1;  // keys whose loads are on their way together
+  constexpr int kBatch = kPer > 4 ? 1 : kRelative ? 2 : 4;  // keys whose loads are on their way together
   for (int64_t j = rule.first_seen(p) + turn; j <= p; j += kBatch * kWarps) {
     WarpRow<kPer> value[kBatch];
     float product[kBatch];
@@ -73,8 +73,10 @@ __global__ void __launch_bounds__(Keys::kShared ? kWarpsOfQuery<kPer, Keys>* kWa
     for (int b = 0; b < kBatch; ++b) {
       const int64_t at = j + b * kWarps;
       float slope;
-      const float score = rule.score(warp_sum(product[b]), head, at, &slope);
-      if (at <= p) running.add(score, value[b]);
+      float score = rule.score(warp_sum(product[b]), head, at, &slope);
+      if (at > p) continue;
+      if constexpr (kRelative) score += rule.learned(item, p - at);
+      running.add(score, value[b]);
     }
   }
   if constexpr (Keys::kShared) join_warps<kPer, kWarps>(running);
@@ -84,16 +86,24 @@ __global__ void __launch_bounds__(Keys::kShared ? kWarpsOfQuery<kPer, Keys>* kWa
   if (lse != nullptr && threadIdx.x % kWarp == 0) lse[item] = running.largest + logf(running.total);
 }
 
-template <typename Keys>
-void launch_attend(const KernelCall& call, const Keys& keys, const Heads& h, size_t plain, float* lse) {
+template <bool kRelative, typename Keys>
+void launch_kind(const KernelCall& call, const Keys& keys, const Heads& h, const ScoreRule& rule,
+                 float* lse) {
   const int64_t items = call.inputs[0].type.shape[0] * h.heads;
   const unsigned blocks = Keys::kShared ? static_cast<unsigned>(items) : blocks_for(items, kWarpsPerBlock);
   with_row_width(std::max(h.head_dim, h.v_head_dim), [&](auto per) {
     constexpr int kPer = decltype(per)::value;
     constexpr unsigned kThreadsOfBlock = (Keys::kShared ? kWarpsOfQuery<kPer, Keys> : kWarpsPerBlock) * kWarp;
-    launch(call, attend<kPer, Keys>, blocks, kThreadsOfBlock, 0, input(call, 0), input(call, 1),
-           input(call, 2), output(call, 0), lse, keys, score_rule(call, plain), h, items);
+    launch(call, attend<kPer, kRelative, Keys>, blocks, kThreadsOfBlock, 0, input(call, 0), input(call, 1),
+           input(call, 2), output(call, 0), lse, keys, rule, h, items);
   });
+}
+
+template <typename Keys>
+void launch_attend(const KernelCall& call, const Keys& keys, const Heads& h, size_t plain, float* lse) {
+  const ScoreRule rule = score_rule(call, plain);
+  if (rule.extent > 0) return launch_kind<true>(call, keys, h, rule, lse);
+  launch_kind<false>(call, keys, h, rule, lse);
 }
 
 void run_packed(const KernelCall& call) {

@@ -13,6 +13,9 @@ struct ScoreRule {
   int64_t window = 0, chunk = 0;
   bool alibi_bf16 = false;
   const float *sinks = nullptr, *slopes = nullptr;  // [heads], null: none
+  bool sinks_by_token = false;                      // sinks are [tokens, heads]
+  Tensor relative = {};                             // [tokens, heads, extent]
+  int64_t extent = 0;                               // 0: none
 
   // The first position that position p sees.
   __device__ int64_t first_seen(int64_t p) const {
@@ -20,7 +23,10 @@ struct ScoreRule {
     if (chunk > 0 && p - p % chunk > first) first = p - p % chunk;
     return first;
   }
-  // The score of a product q·k with the key at position j, and its derivative by scale * q·k.
+  // Where the sink of a token's head lies; `item` is token * heads + head.
+  __device__ int64_t sink_index(int64_t item, int64_t head) const { return sinks_by_token ? item : head; }
+  // The score of a product q·k with the key at position j, without the learned part, and its derivative by
+  // scale * q·k.
   __device__ float score(float product, int64_t head, int64_t j, float* slope) const {
     float s = scale * product;
     *slope = 1;
@@ -36,6 +42,10 @@ struct ScoreRule {
     }
     return s + alibi_scale * bias;
   }
+  // What is learned for a token and head of keys that far before.
+  __device__ float learned(int64_t item, int64_t distance) const {
+    return distance < extent ? load(relative, item * extent + distance) : 0;
+  }
 };
 
 // Of a call whose biases, if any, follow its first `plain` inputs.
@@ -50,8 +60,15 @@ inline ScoreRule score_rule(const KernelCall& call, size_t plain) {
   rule.alibi_scale = static_cast<float>(a.real("alibi_scale"));
   const auto alibi = static_cast<Alibi>(a.integer("alibi"));
   rule.alibi_bf16 = alibi == Alibi::bf16;
-  if (a.flag("sinks")) rule.sinks = input_as<float>(call, plain++);
-  if (alibi != Alibi::none) rule.slopes = input_as<float>(call, plain);
+  if (a.flag("sinks")) {
+    rule.sinks_by_token = call.inputs[plain].type.shape.rank() == 2;
+    rule.sinks = input_as<float>(call, plain++);
+  }
+  if (alibi != Alibi::none) rule.slopes = input_as<float>(call, plain++);
+  if (a.flag("relative")) {
+    rule.relative = input(call, plain);
+    rule.extent = call.inputs[plain].type.shape[2];
+  }
   return rule;
 }
 

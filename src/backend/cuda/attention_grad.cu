@@ -1,6 +1,6 @@
 // attention_grad and biased_attention_grad: dq by a warp for each token and head, dk and dv by a warp for
-// each token and kv head, which adds over the queries that see it in order (no atomics), and dsinks by a
-// block a head.
+// each token and kv head, which adds over the queries that see it in order (no atomics), dsinks by a block a
+// head or a thread a token and head, and drelative, whose elements have one key each, with dq.
 #include "backend/cuda/attention.h"
 #include "backend/cuda/kernel_list.h"
 #include "backend/cuda/kernel_support.h"
@@ -19,7 +19,7 @@ struct Gradient {
 };
 
 template <int kPer>
-__global__ void query_gradients(Gradient g, Tensor dq) {
+__global__ void query_gradients(Gradient g, Tensor dq, Tensor drelative) {
   const Heads& h = g.h;
   const int64_t item = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + threadIdx.x / kWarp;
   if (item >= g.tokens * h.heads) return;
@@ -29,14 +29,21 @@ __global__ void query_gradients(Gradient g, Tensor dq) {
   const float delta = dout.dot(WarpRow<kPer>::load_from(g.out, item * h.v_head_dim, h.v_head_dim));
   if (threadIdx.x % kWarp == 0) g.delta[item] = delta;
   const float lse = g.lse[item];
+  const int64_t p = t - begin, first = g.rule.first_seen(p);
+  // Distances that no key of this query has.
+  for (int64_t d = p - first + 1 + threadIdx.x % kWarp; d < g.rule.extent; d += kWarp)
+    store(drelative, item * g.rule.extent + d, 0.0f);
   auto sum = WarpRow<kPer>::zero();
-  for (int64_t j = g.rule.first_seen(t - begin); j <= t - begin; ++j) {
+  for (int64_t j = first; j <= p; ++j) {
     const int64_t row = (begin + j) * h.kv_heads + kv;
     const auto key = WarpRow<kPer>::load_from(g.k, row * h.head_dim, h.head_dim);
     const auto value = WarpRow<kPer>::load_from(g.v, row * h.v_head_dim, h.v_head_dim);
     float slope;
-    const float weight = expf(g.rule.score(query.dot(key), head, j, &slope) - lse);
-    sum.add(weight * (dout.dot(value) - delta) * slope * g.rule.scale, key);
+    const float weight =
+        expf(g.rule.score(query.dot(key), head, j, &slope) + g.rule.learned(item, p - j) - lse);
+    const float ds = weight * (dout.dot(value) - delta);
+    if (p - j < g.rule.extent && threadIdx.x % kWarp == 0) store(drelative, item * g.rule.extent + p - j, ds);
+    sum.add(ds * slope * g.rule.scale, key);
   }
   sum.store_to(dq, item * h.head_dim, h.head_dim);
 }
@@ -59,7 +66,8 @@ __global__ void key_gradients(Gradient g, Tensor dk, Tensor dv) {
       const auto query = WarpRow<kPer>::load_from(g.q, at * h.head_dim, h.head_dim);
       const auto dout = WarpRow<kPer>::load_from(g.dout, at * h.v_head_dim, h.v_head_dim);
       float slope;
-      const float weight = expf(g.rule.score(query.dot(key), head, j - begin, &slope) - g.lse[at]);
+      const float score = g.rule.score(query.dot(key), head, j - begin, &slope);
+      const float weight = expf(score + g.rule.learned(at, t - j) - g.lse[at]);
       value_sum.add(weight, dout);
       key_sum.add(weight * (dout.dot(value) - g.delta[at]) * slope * g.rule.scale, query);
     }
@@ -80,6 +88,11 @@ __global__ void sink_gradients(Gradient g, float* dsinks) {
   if (threadIdx.x == 0) dsinks[head] = total;
 }
 
+__global__ void token_sink_gradients(Gradient g, float* dsinks) {
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (at < g.tokens * g.h.heads) dsinks[at] = -expf(g.rule.sinks[at] - g.lse[at]) * g.delta[at];
+}
+
 void run(const KernelCall& call) {
   const Shape &q = call.inputs[0].type.shape, &v = call.inputs[2].type.shape;
   const Gradient g{.q = input(call, 0),
@@ -97,11 +110,14 @@ void run(const KernelCall& call) {
   with_row_width(std::max(q[2], v[2]), [&](auto per) {
     constexpr int kPer = decltype(per)::value;
     launch(call, query_gradients<kPer>, blocks_for(q[0] * q[1], kWarpsPerBlock), kBlock, 0, g,
-           output(call, 0));
+           output(call, 0), g.rule.extent > 0 ? output(call, call.outputs.size() - 1) : Tensor{});
     launch(call, key_gradients<kPer>, blocks_for(q[0] * v[1], kWarpsPerBlock), kBlock, 0, g, output(call, 1),
            output(call, 2));
   });
-  if (g.rule.sinks != nullptr) {
+  if (g.rule.sinks == nullptr) return;
+  if (g.rule.sinks_by_token) {
+    launch(call, token_sink_gradients, blocks_for(q[0] * q[1]), kThreads, 0, g, output_as<float>(call, 3));
+  } else {
     launch(call, sink_gradients, static_cast<unsigned>(q[1]), kThreads, 0, g, output_as<float>(call, 3));
   }
 }

@@ -175,6 +175,47 @@ void run_forward(const OpCase& op_case, ReferenceValues& inputs) {
   }
 }
 
+// Relative positions, some beyond what a query sees and some keys beyond them, and sinks by token.
+void add_relative(CaseList& list, DType dtype) {
+  const CaseInput begins = given_ids({0, 0, 0, 3, 3, 3, 3, 3, 3});
+  const CaseInput q = normal(dtype, Shape{9, 4, 6}), k = normal(dtype, Shape{9, 2, 6});
+  const CaseInput v = normal(dtype, Shape{9, 2, 5}), out = normal(dtype, Shape{9, 4, 5});
+  const CaseInput lse = normal(DType::f32, Shape{9, 4});
+  for (const bool sinks : {false, true}) {
+    BiasedAttentionOptions options;
+    options.scale = 0.4;
+    options.window = sinks ? 4 : 0;
+    const auto biases = [&](Ids in, size_t first) {
+      AttentionBiases found;
+      if (sinks) found.sinks = in[first++];
+      found.relative = in[first];
+      return found;
+    };
+    std::vector<CaseInput> forward = {q, k, v, begins}, backward = {q, k, v, begins, out, lse, out};
+    std::vector<CaseInput> paged = {normal(dtype, Shape{3, 4, 6}),
+                                    normal(dtype, Shape{3, 4, 2, 6}),
+                                    normal(dtype, Shape{3, 4, 2, 5}),
+                                    given(DType::i32, Shape{1, 3}, {2, 0, 1}),
+                                    given_ids({0, -1, 0}),
+                                    given_ids({8, 0, 9})};
+    for (auto* inputs : {&forward, &backward, &paged}) {
+      const int64_t tokens = inputs == &paged ? 3 : 9;
+      if (sinks) inputs->push_back(normal(DType::f32, Shape{tokens, 4}));
+      inputs->push_back(normal(dtype, Shape{tokens, 4, sinks ? 5 : 3}));
+    }
+    list.add(forward, [&](Builder& b, Ids in) {
+      biased_attention(b, in[0], in[1], in[2], in[3], biases(in, 4), options);
+    });
+    list.add(paged, [&](Builder& b, Ids in) {
+      biased_paged_attention(b, {in[0], in[1], in[2], in[3], in[4], in[5]}, biases(in, 6), options);
+    });
+    list.add(backward, [&](Builder& b, Ids in) {
+      biased_attention_grad(b, {in.begin(), in.end()}, biases(in, 7), options);
+    });
+    list.complete_with(run_forward);
+  }
+}
+
 void add_biased(CaseList& list, DType dtype) {
   const CaseInput begins = given_ids({0, 0, 0, 3, 3, 3, 3, 3, 3});
   const CaseInput q = normal(dtype, Shape{9, 4, 6}), k = normal(dtype, Shape{9, 2, 6});
@@ -231,6 +272,7 @@ void add_family_cases(CaseList& list) {
     add_routing(list, dtype);
     add_grouped(list, dtype);
     add_biased(list, dtype);
+    add_relative(list, dtype);
   }
   add_sinkhorns(list);
   list.add({given(DType::f32, Shape{3, 2}, {4, 1, 0, 3, 2, 5}), given_ids({2, 0, 0, 1})},
