@@ -40,6 +40,14 @@ struct Panels {
   int64_t row_stride;
 };
 
+// Asks for part `part` of `parts` of a panel, for the second cache: while a panel is multiplied by slivers,
+// the next one comes from the third.
+HWY_INLINE void prefetch_panel(const float* panel, int64_t floats, int64_t part, int64_t parts) {
+  constexpr int64_t kLine = 16;
+  const int64_t lines = ceil_div(ceil_div(floats, kLine), parts);
+  for (int64_t i = lines * part; i < lines * (part + 1); ++i) __builtin_prefetch(panel + i * kLine, 0, 2);
+}
+
 // Multiplies rows x depth of a by panels for `columns` output columns (the store's origin is the first of
 // each).
 void multiply_block(const GemmMatrix& left, Range rows, Range depth, int64_t columns, Panels b,
@@ -47,8 +55,10 @@ void multiply_block(const GemmMatrix& left, Range rows, Range depth, int64_t col
   const bool direct = columns <= kDirectColumns && left.dtype == DType::f32 && !left.transposed;
   const int64_t whole = direct ? rows.size() / kSliver * kSliver : 0;  // rows of whole slivers, read in place
   pack_a(left, {rows.begin + whole, rows.end}, depth, packed_a);
+  const int64_t slivers = ceil_div(rows.size() - whole, kSliver);
   for (int64_t column = 0; column < columns; column += kPanel) {
     const Panel panel{b.data + column / kPanel * b.panel_stride, b.row_stride};
+    const bool packed_next = b.row_stride == kPanel && column + kPanel < columns;
     const int64_t width = std::min(kPanel, columns - column);
     for (int64_t row = 0; row < whole; row += kSliver) {
       const float* a = reinterpret_cast<const float*>(matrix_row(left, rows.begin + row)) + depth.begin;
@@ -56,6 +66,9 @@ void multiply_block(const GemmMatrix& left, Range rows, Range depth, int64_t col
     }
     for (int64_t row = whole; row < rows.size(); row += kSliver) {
       const PackedSliver a{packed_a + (row - whole) * depth.size()};
+      if (packed_next) {
+        prefetch_panel(panel.data + b.panel_stride, depth.size() * kPanel, (row - whole) / kSliver, slivers);
+      }
       multiply_and_store(depth.size(), a, panel, row, column, std::min(kSliver, rows.size() - row), width,
                          to);
     }
