@@ -38,23 +38,23 @@ struct OnePass {
   }
 };
 
-// Probabilities and gradients of scores of a row, in place: `p` holds q·k, `ds` dout·v. What it does not see
-// becomes zero.
+// Probabilities and gradients of scores of a row, in place: `p` holds scaled scores, `ds` dout·v. What it
+// does not see becomes zero.
 void gradient_row(const AttentionSizes& sizes, Range seen, float lse, float delta, float* p, float* ds) {
   const DF d;
   constexpr int64_t kStep = static_cast<int64_t>(kLanes);
   const VF lses = hn::Set(d, lse), deltas = hn::Set(d, delta), scale = hn::Set(d, sizes.scale);
   const VF one = hn::Set(d, 1.0f), cap = hn::Set(d, sizes.softcap);
-  const VF into_cap = hn::Set(d, sizes.softcap > 0 ? sizes.scale / sizes.softcap : 0.0f);
+  const VF inverse = hn::Set(d, sizes.softcap > 0 ? 1.0f / sizes.softcap : 0.0f);
   for (int64_t j = seen.begin / kStep * kStep; j < seen.end; j += kStep) {
     const VF score = load(p + j);
     VF slope = scale, value;
     if (sizes.softcap > 0) {
-      const VF squashed = hn::Tanh(d, hn::Mul(score, into_cap));
+      const VF squashed = hn::Tanh(d, hn::Mul(score, inverse));
       slope = hn::Mul(scale, hn::NegMulAdd(squashed, squashed, one));
       value = hn::MulSub(squashed, cap, lses);
     } else {
-      value = hn::MulSub(score, scale, lses);
+      value = hn::Sub(score, lses);
     }
     value = exp_of_bounded(value);
     store(value, p + j);
@@ -94,8 +94,8 @@ void add_tile(const OnePass& pass, const VisibleTile& tile, int64_t at, int64_t 
   const AttentionSizes& sizes = pass.sizes;
   const int64_t dim = sizes.head_dim, v_dim = sizes.v_head_dim, kv_head = head / sizes.group();
   const int64_t stride = copied_stride(dim), v_stride = copied_stride(v_dim);
-  multiply_visible(tile, s.q, stride, s.key_panels + at * dim, dim, s.p);
-  multiply_visible(tile, s.dout, v_stride, s.value_panels + at * v_dim, v_dim, s.ds);
+  multiply_visible(tile, s.q, stride, s.key_panels + at * dim, dim, sizes.scale, s.p);
+  multiply_visible(tile, s.dout, v_stride, s.value_panels + at * v_dim, v_dim, 1.0f, s.ds);
   for (int64_t i = 0; i < tile.rows.size(); ++i) {
     gradient_row(sizes, tile.keys_of(i), s.lse[i], s.delta[i], s.p + i * kVisibleKeys,
                  s.ds + i * kVisibleKeys);

@@ -30,23 +30,19 @@ void rescale(const AttentionSizes& sizes, float largest, const RunningRow& row) 
   }
 }
 
-// The scores of a row, q·k, become exp(score - largest), and what it does not see zero; the sums of earlier
+// The scores of a row become exp(score - largest), and what it does not see zero; the sums of earlier
 // tiles are rescaled.
 void update_row(const AttentionSizes& sizes, Range seen, float* scores, RunningRow row) {
   const DF d;
   constexpr int64_t kStep = static_cast<int64_t>(kLanes);
   const int64_t first = seen.begin / kStep * kStep, last = round_up(seen.end, kStep);
   if (sizes.softcap > 0) {
-    const VF cap = hn::Set(d, sizes.softcap), into_cap = hn::Set(d, sizes.scale / sizes.softcap);
-    for (int64_t j = first; j < last; j += kStep)
-      store(soft_cap(load(scores + j), cap, into_cap), scores + j);
-  } else {
-    const VF scale = hn::Set(d, sizes.scale);
-    for (int64_t j = first; j < last; j += kStep) store(hn::Mul(load(scores + j), scale), scores + j);
+    const VF cap = hn::Set(d, sizes.softcap), inverse = hn::Set(d, 1.0f / sizes.softcap);
+    for (int64_t j = first; j < last; j += kStep) store(soft_cap(load(scores + j), cap, inverse), scores + j);
   }
-  std::fill(scores, scores + seen.begin, kMinusInfinity);
-  std::fill(scores + seen.end, scores + kVisibleKeys, kMinusInfinity);
   if (seen.size() > 0) {
+    std::fill(scores + first, scores + seen.begin, kMinusInfinity);
+    std::fill(scores + seen.end, scores + last, kMinusInfinity);
     VF most = hn::Set(d, row.largest);
     for (int64_t j = first; j < last; j += kStep) most = hn::Max(most, load(scores + j));
     const float largest = max_of(most);
@@ -97,7 +93,7 @@ void finish_block(const AttentionSizes& sizes, const KernelCall& call, const Que
 void add_keys(const VisibleTile& tile, int64_t at, const VisibleScratch& s) {
   const AttentionSizes& sizes = tile.sizes;
   const int64_t stride = copied_stride(sizes.head_dim), v_stride = copied_stride(sizes.v_head_dim);
-  multiply_visible(tile, s.queries + at * stride, stride, s.keys, sizes.head_dim, s.scores);
+  multiply_visible(tile, s.queries + at * stride, stride, s.keys, sizes.head_dim, sizes.scale, s.scores);
   for (int64_t i = 0; i < tile.rows.size(); ++i) {
     update_row(sizes, tile.keys_of(i), s.scores + i * kVisibleKeys,
                {s.sums + (at + i) * v_stride, s.largest[at + i], s.total[at + i]});

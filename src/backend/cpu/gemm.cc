@@ -18,7 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kDirectColumns = 64;  // up to here a's rows are read where they lie
+constexpr int64_t kSliversAhead = 4, kDepthAhead = 64;  // from here on asking for panels ahead pays
+constexpr int64_t kDirectColumns = 64;                  // up to here a's rows are read where they lie
 
 // The workspace of one thread.
 struct ThreadSpace {
@@ -76,9 +77,10 @@ void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, Pan
   const int64_t whole = direct ? rows.size() / kSliver * kSliver : 0;  // rows of whole slivers, read in place
   pack_left(g, {rows.begin + whole, rows.end}, depth, packed_a);
   const int64_t slivers = ceil_div(rows.size() - whole, kSliver);
+  const bool asks_ahead = b.row_stride == kPanel && slivers >= kSliversAhead && whole_depth >= kDepthAhead;
   for (int64_t column = 0; column < columns; column += kPanel) {
     const Panel panel{b.data + column / kPanel * b.panel_stride, b.row_stride};
-    const bool packed_next = b.row_stride == kPanel && column + kPanel < columns;
+    const bool asks = asks_ahead && column + kPanel < columns;
     const int64_t width = std::min(kPanel, columns - column);
     for (int64_t row = 0; row < whole; row += kSliver) {
       const float* a = reinterpret_cast<const float*>(matrix_row(g.a, rows.begin + row)) + depth.begin;
@@ -86,7 +88,7 @@ void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, Pan
     }
     for (int64_t row = whole; row < rows.size(); row += kSliver) {
       const PackedSliver a{packed_a + (row - whole) * whole_depth};
-      if (packed_next) {
+      if (asks) {
         prefetch_panel(panel.data + b.panel_stride, whole_depth * kPanel, (row - whole) / kSliver, slivers);
       }
       multiply_and_store(whole_depth, a, panel, row, column, std::min(kSliver, rows.size() - row), width, to);
