@@ -77,6 +77,17 @@ TEST(ConfigForms, SwitchesOfWhatIsNotBuiltAreRefusedAndHarmlessWhereOff) {
   EXPECT_FALSE(read_model_spec(llama_with("sliding_window_size", 16), "config.json").ok());
 }
 
+TEST(ConfigForms, SizesOfWhichNoWeightCanBeMadeAreRefused) {
+  Json three = llama_with("hidden_size", 1 << 22);
+  three["vocab_size"] = three["intermediate_size"] = 1 << 22;
+  for (const Json& config : {llama_with("hidden_size", int64_t{1} << 40), three}) {
+    const auto spec = read_model_spec(config, "config.json");
+    ASSERT_FALSE(spec.ok());
+    EXPECT_NE(spec.error().text().find("a size of which a weight can be made"), std::string::npos)
+        << spec.error().text();
+  }
+}
+
 TEST(ConfigForms, CodeOfACheckpointThatIsNotServedIsRefusedWithTheReason) {
   for (const char* model_type : {"chatglm", "minicpm"}) {
     const auto spec = read_model_spec(llama_with("model_type", model_type), "config.json");
