@@ -73,8 +73,8 @@ TEST_P(PackedStates, EqualSeparateSequences) {
 INSTANTIATE_TEST_SUITE_P(Families, PackedStates,
                          testing::Values("lfm2", "qwen3_next", "kimi_linear", "nemotron_h", "jamba",
                                          "minimax", "recurrent_gemma", "deepseek_v4", "hy_v4", "minimax_m3",
-                                         "qwen4_exp_ple", "doge", "zaya", "dory", "inkling", "inkling2",
-                                         "inkling2_loop"),
+                                         "qwen4_exp_ple", "doge", "zaya", "rwkv", "xlstm", "dory", "inkling",
+                                         "inkling2", "inkling2_loop"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -172,7 +172,9 @@ def check_method(folder, reference, facts):
         "lora_logits": distance(got["lora_logits"], reference["lora_logits"]),
         "lora_grad": worst(got["lora_grad"], part("lora_grad.")),
     }
-    bad = {k: v for k, v in errors.items() if not v < 3e-6}
+    # The reference may round to float32 inside, so that its own numbers move by as much between machines.
+    own = {k: facts["float32_error"][k.replace("lora_logits", "logits")] for k in errors}
+    bad = {k: v for k, v in errors.items() if not v < max(3e-6, own[k])}
     if bad:
         raise RuntimeError(f"the folder's own numbers are not reproduced: {bad}")
 

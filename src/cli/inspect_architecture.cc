@@ -27,7 +27,8 @@ int64_t cache_bytes_per_token(const ModelSpec& spec) {
   const auto cache_bytes = [&](int64_t context) {
     settings.context_tokens = context;
     int64_t bytes = 0;
-    for (const Value& value : generator_programs(spec, {}, settings).front().values) {
+    const std::vector<Program> programs = generator_programs(spec, {}, settings);
+    for (const Value& value : programs.front().values) {
       if (value.role == Role::cache && !value.producer.valid()) bytes += value.type.bytes();
     }
     return bytes;

@@ -53,6 +53,8 @@ std::string mixer_name(const MixerSpec& mixer) {
                  [](const MambaSpec&) { return std::string("Mamba"); },
                  [](const FixedDecaySpec&) { return std::string("lightning attention"); },
                  [](const RecurrentUnitSpec&) { return std::string("RG-LRU"); },
+                 [](const TimeMixSpec&) { return std::string("time mixing"); },
+                 [](const MatrixMemorySpec&) { return std::string("mLSTM"); },
                  [](const AttentionExpertsSpec& a) { return reach_name(a.attend, "experts of attention"); }},
       mixer);
 }
@@ -96,6 +98,7 @@ std::string feed_forwards_text(const ModelSpec& spec) {
   Counts counts;
   for (const BlockSpec& block : spec.blocks) {
     if (std::holds_alternative<MlpSpec>(block.feed_forward)) counts.add("dense");
+    if (std::holds_alternative<ChannelMixSpec>(block.feed_forward)) counts.add("channel mixing");
     if (std::holds_alternative<MoeSpec>(block.feed_forward) || block.aside || block.shortcut)
       counts.add("experts");
   }

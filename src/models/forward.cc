@@ -165,7 +165,7 @@ ValueId apply_parallel(ForwardContext& c, const BlockSpec& block, int32_t layer,
   const bool own = block.feed_forward_norm.kind != NormKind::none;
   const ValueId fed = own ? apply(c, block.feed_forward_norm, x) : pre;
   const ValueId mixed = apply_mixer(c, block.mixer, layer, pre);
-  const ValueId sum = add(c.b, mixed, apply_feed_forward(c, block.feed_forward, fed));
+  const ValueId sum = add(c.b, mixed, apply_feed_forward(c, block.feed_forward, layer, fed));
   return add(c.b, x, times(c, sum, block.residual_scale));
 }
 
@@ -186,8 +186,8 @@ ValueId apply_in_streams(ForwardContext& c, const BlockSpec& block, int32_t laye
   const StreamsRead mixed = read_streams(c, block.mixer_streams, x);
   x = write_streams(c, mixed, apply_mixer(c, block.mixer, layer, apply(c, block.mixer_norm, mixed.x)));
   const StreamsRead fed = read_streams(c, block.feed_forward_streams, x);
-  return write_streams(c, fed,
-                       apply_feed_forward(c, block.feed_forward, apply(c, block.feed_forward_norm, fed.x)));
+  return write_streams(
+      c, fed, apply_feed_forward(c, block.feed_forward, layer, apply(c, block.feed_forward_norm, fed.x)));
 }
 
 ValueId mix(ForwardContext& c, const BlockSpec& block, int32_t layer, ValueId x) {
@@ -208,7 +208,7 @@ ValueId feed(ForwardContext& c, const BlockSpec& block, int32_t layer, Shortcuts
   const ValueId normed = apply(c, block.feed_forward_norm, x);
   if (block.shortcut)
     shortcuts.emplace(layer + block.shortcut_blocks, apply_moe(c, *block.shortcut, normed, normed));
-  ValueId y = apply_feed_forward(c, block.feed_forward, normed);
+  ValueId y = apply_feed_forward(c, block.feed_forward, layer, normed);
   if (block.aside) {
     const AsideSpec& aside = *block.aside;
     const ValueId routed = apply_moe(c, aside.moe, apply(c, aside.pre, x), x);

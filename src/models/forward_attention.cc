@@ -249,6 +249,8 @@ struct ApplyMixer {
   ValueId operator()(const MambaSpec& spec) const { return apply_mamba(c, spec, layer, x); }
   ValueId operator()(const FixedDecaySpec& spec) const { return apply_fixed_decay(c, spec, layer, x); }
   ValueId operator()(const RecurrentUnitSpec& spec) const { return apply_recurrent_unit(c, spec, layer, x); }
+  ValueId operator()(const TimeMixSpec& s) const { return apply_time_mix(c, s, layer, x); }
+  ValueId operator()(const MatrixMemorySpec& s) const { return apply_matrix_memory(c, s, layer, x); }
   ValueId operator()(const AttentionExpertsSpec& spec) const {
     return apply_attention_experts(c, spec, layer, x);
   }

@@ -240,10 +240,12 @@ namespace {
 
 struct ApplyFeedForward {
   Context& c;
+  int32_t layer;
   ValueId x;
   ValueId operator()(const std::monostate&) const { CHECK(false, "a block without a feed-forward"); }
   ValueId operator()(const MlpSpec& mlp) const { return apply_mlp(c, mlp, x); }
   ValueId operator()(const MoeSpec& moe) const { return apply_moe(c, moe, x, x); }
+  ValueId operator()(const ChannelMixSpec& mix) const { return apply_channel_mix(c, mix, layer, x); }
 };
 
 }  // namespace
@@ -310,8 +312,8 @@ ValueId apply_mlp(ForwardContext& c, const MlpSpec& mlp, ValueId x, ValueId part
   return mlp.output_scale.empty() ? y : times_scalar(c, y, weight_vector(c, mlp.output_scale, Shape{1}));
 }
 
-ValueId apply_feed_forward(ForwardContext& c, const FeedForwardSpec& spec, ValueId x) {
-  return std::visit(ApplyFeedForward{c, x}, spec);
+ValueId apply_feed_forward(ForwardContext& c, const FeedForwardSpec& spec, int32_t layer, ValueId x) {
+  return std::visit(ApplyFeedForward{c, layer, x}, spec);
 }
 
 }  // namespace tenon

@@ -29,11 +29,6 @@ namespace {
 
 using Context = ForwardContext;
 
-StreamInputs stream_state(Context& c, int32_t layer, const char* part, DType dtype, Shape shape) {
-  const std::string name = fmt::format("cache.{}.{}", layer, part);
-  return {c.b.add_static(Role::cache, name, {dtype, shape}), c.stream, c.positions};
-}
-
 int64_t streams(const Context& c) {
   return c.options.cache->streams;
 }
@@ -124,6 +119,11 @@ DeltaOperands project(Context& c, const DeltaSpec& s, ValueId x) {
 }
 
 }  // namespace
+
+StreamInputs stream_state(ForwardContext& c, int32_t layer, const char* part, DType dtype, Shape shape) {
+  const std::string name = fmt::format("cache.{}.{}", layer, part);
+  return {c.b.add_static(Role::cache, name, {dtype, shape}), c.stream, c.positions};
+}
 
 ValueId convolve(ForwardContext& c, const ConvSpec& spec, int32_t layer, ValueId x, const char* part,
                  int64_t dilation) {

@@ -90,7 +90,7 @@ std::vector<ValueId> apply_altup(ForwardContext& c, const BlockSpec& block, int3
   const ValueId mixed = apply(c, block.mixer_post_norm, apply_mixer(c, block.mixer, layer, normed));
   ValueId x = add(c.b, add(c.b, predicted[0], mixed), add(c.b, normed, low_rank));
   x = scale(c.b, x, std::numbers::sqrt2 / 2);
-  const ValueId fed = apply_feed_forward(c, block.feed_forward, apply(c, block.feed_forward_norm, x));
+  const ValueId fed = apply_feed_forward(c, block.feed_forward, layer, apply(c, block.feed_forward_norm, x));
   x = add(c.b, x, apply(c, block.feed_forward_post_norm, fed));
   Streams out = correct(c, spec, predicted, x);
   if (!block.per_layer) return out;

@@ -12,6 +12,8 @@
 
 namespace tenon {
 
+struct StreamInputs;
+
 // Where the tokens of a run go in a cache, and where those before them lie.
 struct CachePlaces {
   ValueId slots, page_table;
@@ -55,6 +57,9 @@ ValueId apply_mamba2(ForwardContext& c, const Mamba2Spec& spec, int32_t layer, V
 ValueId apply_mamba(ForwardContext& c, const MambaSpec& spec, int32_t layer, ValueId x);
 ValueId apply_fixed_decay(ForwardContext& c, const FixedDecaySpec& spec, int32_t layer, ValueId x);
 ValueId apply_recurrent_unit(ForwardContext& c, const RecurrentUnitSpec& spec, int32_t layer, ValueId x);
+ValueId apply_time_mix(ForwardContext& c, const TimeMixSpec& spec, int32_t layer, ValueId x);
+ValueId apply_channel_mix(ForwardContext& c, const ChannelMixSpec& spec, int32_t layer, ValueId x);
+ValueId apply_matrix_memory(ForwardContext& c, const MatrixMemorySpec& spec, int32_t layer, ValueId x);
 ValueId apply_attention_experts(ForwardContext& c, const AttentionExpertsSpec& spec, int32_t layer,
                                 ValueId x);
 // What is added to the scores of each token: sinks f32 [tokens, heads], relative [tokens, heads, extent].
@@ -98,6 +103,8 @@ ValueId apply_in_depth(ForwardContext& c, const BlockSpec& block, int32_t layer,
 ValueId read_depth(ForwardContext& c, const DepthStates& states, ValueId x);
 // What an n-gram embedding adds to the streams.
 ValueId apply_ngram(ForwardContext& c, const NgramSpec& spec, int32_t layer, ValueId streams);
+// What a layer keeps of each stream, `shape` beginning with their number, in the cache under `part`.
+StreamInputs stream_state(ForwardContext& c, int32_t layer, const char* part, DType dtype, Shape shape);
 // Depthwise causal convolution, its state in the cache under `part`.
 ValueId convolve(ForwardContext& c, const ConvSpec& spec, int32_t layer, ValueId x, const char* part = "conv",
                  int64_t dilation = 1);
@@ -138,6 +145,6 @@ StreamsRead read_streams(ForwardContext& c, const StreamsSpec& spec, ValueId str
 ValueId write_streams(ForwardContext& c, const StreamsRead& read, ValueId y);
 // A token's input to a layer put through its gate and projection, normed.
 ValueId per_layer_output(ForwardContext& c, const PerLayerInput& spec, int32_t layer, ValueId x);
-ValueId apply_feed_forward(ForwardContext& c, const FeedForwardSpec& spec, ValueId x);
+ValueId apply_feed_forward(ForwardContext& c, const FeedForwardSpec& spec, int32_t layer, ValueId x);
 
 }  // namespace tenon

@@ -362,6 +362,31 @@ struct MambaSpec {
   NormSpec dt_norm, b_norm, c_norm;
 };
 
+// RWKV-4 (Peng et al. 2023): layers that read x mixed with the token before, x * mix + before * (1 - mix), by
+// channel and projection (weights path + ".time_mix_key" [1, 1, hidden] and so on).
+// Time mixing: out(sigmoid(receptance) * wkv(key, value)), with weights path + ".time_decay" and
+// ".time_first" [channels].
+struct TimeMixSpec {
+  std::string path;
+  LinearSpec key, value, receptance, out;
+};
+// Channel mixing: sigmoid(receptance) * value(relu(key)^2).
+struct ChannelMixSpec {
+  std::string path;
+  LinearSpec key, value, receptance;
+};
+
+// mLSTM (Beck et al. 2024): attention through a state with exponential gates, e^in_gate and sigmoid of
+// forget_gate, both soft-capped first. Of a head, with m the largest exponent in the state
+// (ops/running_max.h) and n the sum of its gated keys, the output is S^T q / (max(|n . q|, 1) + eps * e^m),
+// normed; out reads it times sigmoid(out_gate).
+struct MatrixMemorySpec {
+  int64_t heads = 0, key_dim = 0, value_dim = 0;
+  LinearSpec q, k, v, in_gate, forget_gate, out_gate, out;
+  double gate_cap = 0, eps = 0;
+  NormSpec norm;
+};
+
 // down(activation(gate(x)) * up(x)), or down(activation(up(x))) where nothing gates.
 struct MlpSpec {
   LinearSpec gate, up, down;
@@ -449,10 +474,11 @@ struct AttentionExpertsSpec {
   AttendSpec attend;
 };
 
-using MixerSpec = std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, ShortConvSpec, DeltaSpec,
-                               Mamba2Spec, MambaSpec, FixedDecaySpec, RecurrentUnitSpec, AttentionExpertsSpec,
-                               CompressedAttentionSpec, ConvolvedAttentionSpec, RelativeAttentionSpec>;
-using FeedForwardSpec = std::variant<std::monostate, MlpSpec, MoeSpec>;
+using MixerSpec =
+    std::variant<std::monostate, AttentionSpec, LatentAttentionSpec, ShortConvSpec, DeltaSpec, Mamba2Spec,
+                 MambaSpec, FixedDecaySpec, RecurrentUnitSpec, AttentionExpertsSpec, CompressedAttentionSpec,
+                 ConvolvedAttentionSpec, RelativeAttentionSpec, TimeMixSpec, MatrixMemorySpec>;
+using FeedForwardSpec = std::variant<std::monostate, MlpSpec, MoeSpec, ChannelMixSpec>;
 
 // How a layer's output joins the residual stream: skip * x + branch * y, or where there is a rate, x + |rate|
 // * (y - x).

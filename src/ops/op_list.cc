@@ -51,6 +51,7 @@
 #include "ops/rope_table.h"
 #include "ops/rope_table_by_length.h"
 #include "ops/routing.h"
+#include "ops/running_max.h"
 #include "ops/scale.h"
 #include "ops/selective_scan.h"
 #include "ops/silu.h"
@@ -60,6 +61,7 @@
 #include "ops/sum.h"
 #include "ops/swiglu.h"
 #include "ops/swiglu_grad.h"
+#include "ops/wkv.h"
 #include "ops/zero.h"
 
 namespace tenon {

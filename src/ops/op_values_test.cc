@@ -16,8 +16,10 @@
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
 #include "ops/rope_table.h"
+#include "ops/running_max.h"
 #include "ops/sum.h"
 #include "ops/swiglu.h"
+#include "ops/wkv.h"
 #include "ops/zero.h"
 
 namespace tenon {
@@ -142,6 +144,45 @@ TEST(AdamW, FirstStepByHand) {
     EXPECT_THAT(outputs[1], near({0}));
     EXPECT_THAT(outputs[2], near({0}));
   }
+}
+
+CaseInput floats(Shape shape, std::vector<double> values) {
+  return given(DType::f32, shape, std::move(values));
+}
+
+// One channel that decays by half, whose own token weighs three times as much.
+std::vector<double> wkv_of(double key_offset) {
+  std::vector<double> keys = {0, std::log(2.0), 0};
+  for (double& key : keys) key += key_offset;
+  return run_op({floats(Shape{3, 1}, keys), floats(Shape{3, 1}, {4, 1, 2}),
+                 floats(Shape{1}, {-std::log(2.0)}), floats(Shape{1}, {kLn3}), given_ids({0, 0, 0})},
+                [](Builder& b, Ids in) {
+                  wkv(b, {in[0], in[1], in[2], in[3]}, in[4]);
+                })[0];
+}
+
+TEST(Wkv, IsTheWeightedMeanOfValues) {
+  EXPECT_THAT(wkv_of(0), near({4, (4 + 6 * 1) / (1.0 + 6), (2 + 2 * 1 + 3 * 2) / (0.5 + 2 + 3)}, 1e-6));
+}
+
+TEST(Wkv, KeysThatShareAnOffsetGiveTheSame) {
+  EXPECT_THAT(wkv_of(1000), near(wkv_of(0), 1e-4));
+  EXPECT_THAT(wkv_of(-1000), near(wkv_of(0), 1e-4));
+}
+
+TEST(RunningMax, CarriesTheLargestExponent) {
+  const auto outputs =
+      run_op({floats(Shape{3, 1}, {-1, -1, -2}), floats(Shape{3, 1}, {-3, 5, 1}), given_ids({0, 0, 2})},
+             [](Builder& b, Ids in) { running_max(b, in[0], in[1], in[2]); });
+  EXPECT_THAT(outputs[0], near({-1, -1, -2, 5, -2, 1}));
+}
+
+TEST(RunningMax, GradientsFollowWhatWasLargest) {
+  const auto outputs = run_op({floats(Shape{3, 2, 1}, {-1, -1, -2, 5, -2, 1}),
+                               floats(Shape{3, 2, 1}, {1, 1, 1, 1, 1, 1}), given_ids({0, 0, 2})},
+                              [](Builder& b, Ids in) { running_max_grad(b, in[0], in[1], in[2]); });
+  EXPECT_THAT(outputs[0], near({3, 1, 1}));
+  EXPECT_THAT(outputs[1], near({0, 1, 1}));
 }
 
 }  // namespace

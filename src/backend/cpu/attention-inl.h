@@ -48,7 +48,7 @@ HWY_INLINE TileStore tile_store(F32Tile out, float alpha, bool add) {
 struct F32Products {
   // Rows of a over `depth`, from `out` on; row `at` of them, a multiple of whole slivers.
   static HWY_INLINE void pack_rows(const GemmMatrix& a, Range rows, int64_t depth, float* out) {
-    pack_a(a, rows, {0, depth}, out);
+    pack_a(a, rows, {0, depth}, out, depth * kSliver);
   }
   static HWY_INLINE float* row_at(float* rows, int64_t at, int64_t depth) { return rows + at * depth; }
 

@@ -18,7 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kDirectColumns = 64;  // up to here a's rows are read where they lie
+constexpr int64_t kSliversAhead = 4, kDepthAhead = 64;  // from here on asking for panels ahead pays
+constexpr int64_t kDirectColumns = 64;                  // up to here a's rows are read where they lie
 
 // The workspace of one thread.
 struct ThreadSpace {
@@ -40,24 +41,57 @@ struct Panels {
   int64_t row_stride;
 };
 
-// Multiplies rows x depth of a by panels for `columns` output columns (the store's origin is the first of
-// each).
-void multiply_block(const GemmMatrix& left, Range rows, Range depth, int64_t columns, Panels b,
-                    float* packed_a, const TileStore& to) {
-  const bool direct = columns <= kDirectColumns && left.dtype == DType::f32 && !left.transposed;
+// Asks for part `part` of `parts` of a panel, for the second cache: while a panel is multiplied by slivers,
+// the next one comes from the third.
+HWY_INLINE void prefetch_panel(const float* panel, int64_t floats, int64_t part, int64_t parts) {
+  constexpr int64_t kLine = 16;
+  const int64_t lines = ceil_div(ceil_div(floats, kLine), parts);
+  for (int64_t i = lines * part; i < lines * (part + 1); ++i) __builtin_prefetch(panel + i * kLine, 0, 2);
+}
+
+// Depth of the tail that a block of k brings: the last one all of it.
+int64_t tail_depth(const Gemm& g, Range depth) {
+  return depth.end == g.k ? g.tail.k : 0;
+}
+
+// Rows of a over a block of k as slivers, the tail's behind them; alpha is that of b's part, 1.
+void pack_left(const Gemm& g, Range rows, Range depth, float* out) {
+  const int64_t tail = tail_depth(g, depth), stride = (depth.size() + tail) * kSliver;
+  pack_a(g.a, rows, depth, out, stride);
+  if (tail == 0) return;
+  out += depth.size() * kSliver;
+  pack_a(g.tail.a, rows, {0, tail}, out, stride);
+  if (g.tail.alpha == 1.0f) return;
+  for (int64_t row = 0; row < rows.size(); row += kSliver, out += stride) {
+    for (int64_t i = 0; i < tail * kSliver; ++i) out[i] *= g.tail.alpha;
+  }
+}
+
+// Multiplies rows x depth of a, and the tail that comes with them, by panels for `columns` output columns
+// (the store's origin is the first of each).
+void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, Panels b, float* packed_a,
+                    const TileStore& to) {
+  const int64_t whole_depth = depth.size() + tail_depth(g, depth);
+  const bool direct =
+      columns <= kDirectColumns && g.a.dtype == DType::f32 && !g.a.transposed && whole_depth == depth.size();
   const int64_t whole = direct ? rows.size() / kSliver * kSliver : 0;  // rows of whole slivers, read in place
-  pack_a(left, {rows.begin + whole, rows.end}, depth, packed_a);
+  pack_left(g, {rows.begin + whole, rows.end}, depth, packed_a);
+  const int64_t slivers = ceil_div(rows.size() - whole, kSliver);
+  const bool asks_ahead = b.row_stride == kPanel && slivers >= kSliversAhead && whole_depth >= kDepthAhead;
   for (int64_t column = 0; column < columns; column += kPanel) {
     const Panel panel{b.data + column / kPanel * b.panel_stride, b.row_stride};
+    const bool asks = asks_ahead && column + kPanel < columns;
     const int64_t width = std::min(kPanel, columns - column);
     for (int64_t row = 0; row < whole; row += kSliver) {
-      const float* a = reinterpret_cast<const float*>(matrix_row(left, rows.begin + row)) + depth.begin;
-      multiply_and_store(depth.size(), StridedSliver{a, left.stride}, panel, row, column, kSliver, width, to);
+      const float* a = reinterpret_cast<const float*>(matrix_row(g.a, rows.begin + row)) + depth.begin;
+      multiply_and_store(depth.size(), StridedSliver{a, g.a.stride}, panel, row, column, kSliver, width, to);
     }
     for (int64_t row = whole; row < rows.size(); row += kSliver) {
-      const PackedSliver a{packed_a + (row - whole) * depth.size()};
-      multiply_and_store(depth.size(), a, panel, row, column, std::min(kSliver, rows.size() - row), width,
-                         to);
+      const PackedSliver a{packed_a + (row - whole) * whole_depth};
+      if (asks) {
+        prefetch_panel(panel.data + b.panel_stride, whole_depth * kPanel, (row - whole) / kSliver, slivers);
+      }
+      multiply_and_store(whole_depth, a, panel, row, column, std::min(kSliver, rows.size() - row), width, to);
     }
   }
 }
@@ -67,51 +101,44 @@ int64_t columns_of_blocks(const GemmMatrix& b) {
   return is_block_quantised(b.dtype) && !b.transposed ? 256 : kPanel;
 }
 
-// Panels of the tail lie behind those of b.
-float* packed_tail(const Gemm& g, const GemmBlocking& blocking, const float* packed_b) {
-  return const_cast<float*>(packed_b) + g.k * round_up(blocking.nc, kMostPanelColumns);
-}
-
-// Rows and panels of one thread against columns [begin, begin + count) of b, packed whole in `packed_b`.
+// Rows and panels of one thread against columns [begin, begin + count) of b, packed whole in `packed_b`: each
+// panel has b's rows and behind them the tail's, so that the sums of both meet in registers.
 void multiply_shared(const Gemm& g, const GemmBlocking& blocking, Range rows, Range columns, int64_t origin,
                      const float* packed_b, const ThreadSpace& space) {
+  const int64_t panel_rows = g.k + g.tail.k;
   for (int64_t row = rows.begin; row < rows.end; row += blocking.mc) {
     const Range block{row, std::min(row + blocking.mc, rows.end)};
     for (int64_t p = 0; p < g.k; p += blocking.kc) {
       const Range depth{p, std::min(p + blocking.kc, g.k)};
       const TileStore to = block_store(g, row, columns.begin, depth, space.partial, columns.size());
-      const float* panels = packed_b + (columns.begin - origin) / kPanel * kPanel * g.k + p * kPanel;
-      multiply_block(g.a, block, depth, columns.size(), {panels, g.k * kPanel, kPanel}, space.packed_a, to);
+      const float* panels = packed_b + (columns.begin - origin) / kPanel * kPanel * panel_rows + p * kPanel;
+      multiply_block(g, block, depth, columns.size(), {panels, panel_rows * kPanel, kPanel}, space.packed_a,
+                     to);
     }
-    if (g.tail.k == 0) continue;
-    const TileStore to =
-        block_store(g, row, columns.begin, {g.k, g.k + g.tail.k}, space.partial, columns.size());
-    const float* panels = packed_tail(g, blocking, packed_b) + (columns.begin - origin) * g.tail.k;
-    multiply_block(g.tail.a, block, {0, g.tail.k}, columns.size(), {panels, g.tail.k * kPanel, kPanel},
-                   space.packed_a, to);
   }
 }
 
 void multiply_by_rows(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte> workspace,
                       ThreadPool& threads) {
   float* packed_b = reinterpret_cast<float*>(workspace.data());
+  const int64_t panel_rows = g.k + g.tail.k;
   for (int64_t begin = 0; begin < g.n; begin += blocking.nc) {
     const int64_t end = std::min(begin + blocking.nc, g.n);
     threads.run([&](int thread) {
       if (g.tail.k > 0) {
         const Range part = split_range(end - begin, threads.size(), thread, columns_of_blocks(g.tail.b));
         pack_b(g.tail.b, {begin + part.begin, begin + part.end}, {0, g.tail.k}, g.tail.round_b,
-               packed_tail(g, blocking, packed_b) + part.begin * g.tail.k, g.tail.k * kPanel);
+               packed_b + part.begin * panel_rows + g.k * kPanel, panel_rows * kPanel);
       }
       if (g.b.transposed) {  // each thread packs whole panels
         const Range part = split_range(end - begin, threads.size(), thread, kPanel);
         if (part.size() <= 0) return;
-        pack_b(g.b, {begin + part.begin, begin + part.end}, {0, g.k}, g.round_b, packed_b + part.begin * g.k,
-               g.k * kPanel);
+        pack_b(g.b, {begin + part.begin, begin + part.end}, {0, g.k}, g.round_b,
+               packed_b + part.begin * panel_rows, panel_rows * kPanel);
       } else {  // each thread packs rows of b, so that it reads whole rows
         const Range depth = split_range(g.k, threads.size(), thread);
         if (depth.size() <= 0) return;
-        pack_b(g.b, {begin, end}, depth, g.round_b, packed_b + depth.begin * kPanel, g.k * kPanel);
+        pack_b(g.b, {begin, end}, depth, g.round_b, packed_b + depth.begin * kPanel, panel_rows * kPanel);
       }
     });
     threads.run([&](int thread) {
@@ -131,7 +158,7 @@ void multiply_rows_of_block(const Gemm& g, const GemmBlocking& blocking, Range c
   for (int64_t row = 0; row < g.m; row += blocking.mc) {
     const Range rows{row, std::min(row + blocking.mc, g.m)};
     const TileStore to = block_store(g, row, columns.begin, depth, space.partial, columns.size());
-    multiply_block(g.a, rows, depth, columns.size(), panels, space.packed_a, to);
+    multiply_block(g, rows, depth, columns.size(), panels, space.packed_a, to);
   }
 }
 
@@ -215,7 +242,7 @@ void store_addend(const Gemm& g) {
 
 void multiply(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte> workspace,
               ThreadPool& threads) {
-  if (g.k == 0 && g.tail.k == 0) return store_addend(g);
+  if (g.k == 0) return store_addend(g);
   switch (blocking.split) {
     case GemmSplit::rows:
       return multiply_by_rows(g, blocking, workspace, threads);
@@ -241,6 +268,7 @@ void gemm(const Gemm& g, std::span<std::byte> workspace, ThreadPool& threads) {
   const GemmSizes sizes{g.m, g.n, g.k, g.b.dtype, g.b.transposed, g.out_dtype, g.tail.k, g.unit};
   const GemmBlocking blocking = gemm_blocking(sizes, threads.size());
   CHECK(static_cast<int64_t>(workspace.size()) >= blocking.bytes(threads.size()));
+  CHECK(g.tail.k == 0 || (g.k > 0 && g.alpha == 1.0f));
   if (g.unit != GemmUnit::f32) return gemm_bf16(g, blocking, workspace, threads);
   HWY_DYNAMIC_DISPATCH(multiply)(g, blocking, workspace, threads);
 }

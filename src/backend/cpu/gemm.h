@@ -39,8 +39,8 @@ enum class GemmUnit : uint8_t {
   bf16_tiles,  // the same, in tile registers (amx_bf16)
 };
 
-// out[m, n] = alpha * a[m, k] · b[k, n] (+ tail) (+ addend), rounded once to out_dtype (f32 or bf16). With a
-// bf16 unit k is positive, and alpha is 1 where there is a tail.
+// out[m, n] = alpha * a[m, k] · b[k, n] (+ tail) (+ addend), rounded once to out_dtype (f32 or bf16). Where
+// there is a tail k is positive and alpha 1; with a bf16 unit k is positive.
 struct Gemm {
   GemmUnit unit = GemmUnit::f32;
   int64_t m = 0, n = 0, k = 0;

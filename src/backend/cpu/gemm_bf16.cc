@@ -112,8 +112,6 @@ void multiply_part(const Gemm& g, const GemmBlocking& blocking, Range rows, Rang
   const Unit unit = unit_of(g);
   uint16_t* packed = reinterpret_cast<uint16_t*>(space);
   float* partial = reinterpret_cast<float*>(space + blocking.packed_a_bytes);
-  Gemm whole = g;
-  whole.tail.k = 0;  // its store is that of the last block
   const int64_t panel = (columns.begin - origin) / kBf16PanelColumns;
   for (int64_t row = rows.begin; row < rows.end; row += blocking.mc) {
     const Range taken{row, std::min(row + blocking.mc, rows.end)};
@@ -129,7 +127,7 @@ void multiply_part(const Gemm& g, const GemmBlocking& blocking, Range rows, Rang
         block.tail_depth = round_up(g.tail.k, unit.depth);
       }
       multiply_block(g, unit, panels, block,
-                     block_store(whole, row, columns.begin, depth, partial, columns.size()));
+                     block_store(g, row, columns.begin, depth, partial, columns.size()));
     }
   }
 }

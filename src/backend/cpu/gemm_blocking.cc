@@ -41,9 +41,8 @@ void split_rows(const GemmSizes& sizes, int threads, int64_t column_granularity,
   out.row_parts = static_cast<int>(std::clamp<int64_t>(sizes.m / (2 * kMostSliverRows), 1, threads));
   out.column_parts = threads / out.row_parts;
   out.shared_bytes = float_bytes((sizes.k + sizes.tail_k) * round_up(out.nc, kMostPanelColumns));
-  out.packed_a_bytes = float_bytes(out.mc * std::max(out.kc, sizes.tail_k));
-  const bool several_blocks = sizes.k > out.kc || sizes.tail_k > 0;
-  if (sizes.out_dtype != DType::f32 && several_blocks) out.partial_bytes = float_bytes(out.mc * out.nc);
+  out.packed_a_bytes = float_bytes(out.mc * (out.kc + sizes.tail_k));
+  if (sizes.out_dtype != DType::f32 && sizes.k > out.kc) out.partial_bytes = float_bytes(out.mc * out.nc);
 }
 
 void split_columns(const GemmSizes& sizes, int threads, int64_t column_granularity, GemmBlocking& out) {

@@ -145,9 +145,8 @@ HWY_INLINE void pack_b(const GemmMatrix& b, Range columns, Range depth, bool rou
   }
 }
 
-// Rows `rows` and columns `depth` of a as slivers, each depth.size() * kSliver long.
-HWY_INLINE void pack_a(const GemmMatrix& a, Range rows, Range depth, float* out) {
-  const int64_t sliver_stride = depth.size() * kSliver;
+// Rows `rows` and columns `depth` of a as slivers; sliver g at out + g * sliver_stride.
+HWY_INLINE void pack_a(const GemmMatrix& a, Range rows, Range depth, float* out, int64_t sliver_stride) {
   if (a.transposed) {
     pack_columns<kSliver>(a, rows, depth, false, out, sliver_stride);
   } else {

@@ -130,13 +130,12 @@ HWY_INLINE GemmMatrix shifted(GemmMatrix matrix, int64_t row, int64_t column) {
 }
 
 // The store of one block of k for the output block at (row, column): sums of blocks before the last lie in
-// the output where it is f32, else in `partial`. The tail is the block that begins at k.
+// the output where it is f32, else in `partial`. The tail belongs to the last block.
 HWY_INLINE TileStore block_store(const Gemm& g, int64_t row, int64_t column, Range depth, float* partial,
                                  int64_t partial_stride) {
   TileStore to;
-  const bool tail = g.tail.k > 0 && depth.begin == g.k;
-  to.alpha = tail ? g.tail.alpha : g.alpha;
-  const bool first = depth.begin == 0, last = depth.end == g.k + g.tail.k;
+  to.alpha = g.alpha;
+  const bool first = depth.begin == 0, last = depth.end == g.k;
   std::byte* out = g.out + (row * g.out_stride + column) * *dtype_bytes(g.out_dtype, 1);
   const bool in_output = g.out_dtype == DType::f32;
   const GemmMatrix sums = in_output

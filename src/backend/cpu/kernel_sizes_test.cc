@@ -102,6 +102,24 @@ TEST(KernelSizes, ProductsOfEverySplit) {
   }
 }
 
+// Several blocks of depth, the low-rank part with the last; where the output is bf16 their sums lie outside
+// of it.
+TEST(KernelSizes, LowRankProductsOfSeveralBlocks) {
+  constexpr int64_t kRows = 130, kColumns = 300, kDepth = 1310, kRank = 19;
+  for (const bool trans_b : {false, true}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const auto matrix = [&](int64_t rows) {
+        return normal(dtype, trans_b ? Shape{kColumns, rows} : Shape{rows, kColumns});
+      };
+      const Attrs attrs{{"trans_b", trans_b}, {"alpha", 2.0}, {"out_dtype", dtype}};
+      check_everywhere(
+          make_case("matmul_low_rank", attrs,
+                    {normal(dtype, Shape{kRows, kDepth}), matrix(kDepth), normal(dtype, Shape{kRows, kRank}),
+                     matrix(kRank), normal(dtype, Shape{kRows, kColumns})}));
+    }
+  }
+}
+
 // A token's output does not depend on what else is decoded beside it.
 TEST(KernelSizes, ProductOfARowIsTheSameInAnyBatch) {
   constexpr int64_t kRows = 16, kColumns = 70, kDepth = 576;

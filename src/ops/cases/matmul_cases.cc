@@ -87,6 +87,15 @@ void add_addends(CaseList& list) {
   add_product(list, {6, 10, 12, DType::f32, DType::f32, {.trans_a = true, .alpha = 3.0}}, Addend::row);
 }
 
+// Gradients of LoRA's up matrices: few columns, and sums over tokens.
+void add_few_columns(CaseList& list) {
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    const Product gradient{70, 6, 33, dtype, dtype, {.trans_a = true, .alpha = 0.5}};
+    add_product(list, gradient);
+    add_product(list, gradient, Addend::full);
+  }
+}
+
 // One row, as decoding multiplies it, over sums longer than a kernel takes at once.
 void add_rows(CaseList& list) {
   for (DType out : {DType::bf16, DType::f32}) {
@@ -151,6 +160,7 @@ void add_matmul_cases(CaseList& list) {
   add_layouts(list);
   add_edges(list);
   add_addends(list);
+  add_few_columns(list);
   add_rows(list);
   add_block_quantised(list);
   add_low_rank(list);

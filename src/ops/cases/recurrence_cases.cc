@@ -1,10 +1,12 @@
-// Ops with a state along the sequence: causal convolution, linear attention, selective scan; packed, cached,
-// and their gradients.
+// Ops with a state along the sequence: causal convolution, linear attention, selective scan, WKV; packed,
+// cached, and their gradients.
 #include <cmath>
 
 #include "ops/cases/case_list.h"
 #include "ops/linear_attention.h"
+#include "ops/running_max.h"
 #include "ops/selective_scan.h"
+#include "ops/wkv.h"
 
 namespace tenon {
 namespace {
@@ -59,6 +61,10 @@ void complete_linear(const OpCase& op_case, ReferenceValues& inputs) {
 
 void complete_scan(const OpCase& op_case, ReferenceValues& inputs) {
   fill_states(selective_scan_op(), op_case, inputs, 6, {0, 1, 2, 3, 4, 5});
+}
+
+void complete_wkv(const OpCase& op_case, ReferenceValues& inputs) {
+  fill_states(wkv_op(), op_case, inputs, 5, {0, 1, 2, 3, 4});
 }
 
 struct LinearCase {
@@ -122,9 +128,57 @@ void add_scans(CaseList& list, DType dtype) {
   }
 }
 
+// Keys far from zero, whose exponentials overflow, among them; 70 channels are a block of vectors and a part
+// of one.
+void add_wkv(CaseList& list, DType dtype) {
+  for (const int64_t channels : {3, 70}) {
+    for (const double key_scale : {1.0, 60.0}) {
+      const auto operands = [&](int64_t tokens) {
+        return std::vector<CaseInput>{
+            normal(dtype, Shape{tokens, channels}, key_scale), normal(dtype, Shape{tokens, channels}),
+            normal(DType::f32, Shape{channels}, 0.1, -0.5), normal(DType::f32, Shape{channels}, 0.3)};
+      };
+      std::vector<CaseInput> packed = operands(kTokens), cached = operands(5);
+      packed.push_back(kBegins);
+      const CaseInput state = positive(DType::f32, Shape{3, kWkvState, channels});
+      cached.insert(cached.end(), {state, kStreams, kPositions});
+      const auto inputs = [](Ids in) { return WkvInputs{in[0], in[1], in[2], in[3]}; };
+      const std::string_view label = key_scale > 1 ? "large keys" : "";
+      list.add(
+          packed, [&](Builder& b, Ids in) { wkv(b, inputs(in), in[4], kChunk); }, label);
+      list.add(
+          cached,
+          [&](Builder& b, Ids in) {
+            wkv_cached(b, inputs(in), {in[4], in[5], in[6]});
+          },
+          label);
+      packed.insert(packed.end(), {state, normal(dtype, Shape{kTokens, channels})});
+      list.add(
+          packed, [&](Builder& b, Ids in) { wkv_grad(b, inputs(in), in[4], in[5], in[6], kChunk); }, label);
+      list.complete_with(complete_wkv);
+    }
+  }
+}
+
+void add_running_max(CaseList& list) {
+  for (const int64_t n : {1, 5}) {
+    const auto decay = [&](int64_t tokens) { return normal(DType::f32, Shape{tokens, n}, 0.5, -0.6); };
+    const auto value = [&](int64_t tokens) { return normal(DType::f32, Shape{tokens, n}); };
+    const CaseInput out = normal(DType::f32, Shape{kTokens, 2, n});
+    list.add({decay(kTokens), value(kTokens), kBegins},
+             [](Builder& b, Ids in) { running_max(b, in[0], in[1], in[2]); });
+    list.add({decay(5), value(5), normal(DType::f32, Shape{3, n}), kStreams, kPositions},
+             [](Builder& b, Ids in) {
+               running_max_cached(b, in[0], in[1], {in[2], in[3], in[4]});
+             });
+    list.add({out, out, kBegins}, [](Builder& b, Ids in) { running_max_grad(b, in[0], in[1], in[2]); });
+  }
+}
+
 }  // namespace
 
 void add_recurrence_cases(CaseList& list) {
+  add_running_max(list);
   for (DType dtype : {DType::f32, DType::bf16}) {
     add_convolutions(list, dtype);
     for (const LinearCase& c : {LinearCase{false, false, false}, LinearCase{false, true, true},
@@ -132,6 +186,7 @@ void add_recurrence_cases(CaseList& list) {
       add_linear(list, dtype, c);
     }
     add_scans(list, dtype);
+    add_wkv(list, dtype);
   }
 }
 

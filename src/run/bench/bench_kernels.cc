@@ -17,6 +17,7 @@
 #include "ops/embedding.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/matmul.h"
+#include "ops/matmul_low_rank.h"
 #include "ops/paged_attention.h"
 #include "ops/rms_norm.h"
 #include "ops/rms_norm_grad_input.h"
@@ -87,6 +88,23 @@ void add_products(std::vector<Case>& out, const Sizes& sizes) {
   }
 }
 
+// The linear layers of training with their adapters, forward and as gradients of their inputs.
+void add_adapted_products(std::vector<Case>& out, const Sizes& sizes) {
+  const auto add = [&](const char* what, int64_t n, int64_t k, bool trans_b) {
+    const auto f32 = [](int64_t rows, int64_t columns) { return Type{DType::f32, Shape{rows, columns}}; };
+    const Type weight{DType::q4_1, Shape{trans_b ? n : k, trans_b ? k : n}};
+    const Type up = trans_b ? f32(n, kRank) : f32(kRank, n);
+    out.push_back({what,
+                   {f32(sizes.tokens, k), weight, f32(sizes.tokens, kRank), up},
+                   [trans_b](Builder& b, const Inputs& in) {
+                     matmul_low_rank(b, {in[0], in[1], in[2], in[3]}, {.trans_b = trans_b});
+                   }});
+  };
+  add("up_proj with LoRA", kWide, kHidden, true);
+  add("down_proj with LoRA", kHidden, kWide, true);
+  add("gradient of x with LoRA", kHidden, kWide, false);
+}
+
 void add_attention(std::vector<Case>& out, DType dtype, const Sizes& sizes) {
   const Type q{dtype, Shape{sizes.tokens, kHeads, kHeadDim}},
       kv{dtype, Shape{sizes.tokens, kKvHeads, kHeadDim}};
@@ -148,6 +166,7 @@ void add_vocabulary(std::vector<Case>& out, const Sizes& sizes) {
 std::vector<Case> all_cases(const Sizes& sizes) {
   std::vector<Case> out;
   add_products(out, sizes);
+  add_adapted_products(out, sizes);
   for (DType dtype : {DType::f32, DType::bf16}) {
     add_attention(out, dtype, sizes);
     for (int32_t streams : {1, 16}) add_cached_attention(out, dtype, streams);

@@ -1,0 +1,185 @@
+// attention by tiles with a running softmax, as attention_flash, of which only what the mask leaves visible
+// is multiplied. Threads take blocks of queries in turn, so causal work is even.
+#include "backend/cpu/gemm_tensor.h"
+#include "backend/cpu/kernel_support.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/attention_visible.cc"
+#include "hwy/foreach_target.h"
+//
+#include <cmath>
+
+#include "backend/cpu/attention_visible-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon {
+namespace HWY_NAMESPACE {
+
+// A row of a tile of queries: the sums of exp(score - largest) * v, and of exp(score - largest).
+struct RunningRow {
+  float* sums;
+  float &largest, &total;
+};
+
+void rescale(const AttentionSizes& sizes, float largest, const RunningRow& row) {
+  const float factor = std::exp(row.largest - largest);
+  const VF factors = hn::Set(DF(), factor);
+  row.total *= factor;
+  for (int64_t i = 0; i < sizes.v_head_dim; i += static_cast<int64_t>(kLanes)) {
+    store(hn::Mul(load(row.sums + i), factors), row.sums + i);
+  }
+}
+
+// The scores of a row become exp(score - largest), and what it does not see zero; the sums of earlier
+// tiles are rescaled.
+void update_row(const AttentionSizes& sizes, Range seen, float* scores, RunningRow row) {
+  const DF d;
+  constexpr int64_t kStep = static_cast<int64_t>(kLanes);
+  const int64_t first = seen.begin / kStep * kStep, last = round_up(seen.end, kStep);
+  if (sizes.softcap > 0) {
+    const VF cap = hn::Set(d, sizes.softcap), inverse = hn::Set(d, 1.0f / sizes.softcap);
+    for (int64_t j = first; j < last; j += kStep) store(soft_cap(load(scores + j), cap, inverse), scores + j);
+  }
+  if (seen.size() > 0) {
+    std::fill(scores + first, scores + seen.begin, kMinusInfinity);
+    std::fill(scores + seen.end, scores + last, kMinusInfinity);
+    VF most = hn::Set(d, row.largest);
+    for (int64_t j = first; j < last; j += kStep) most = hn::Max(most, load(scores + j));
+    const float largest = max_of(most);
+    const VF shift = hn::Set(d, largest);
+    VF sum = hn::Zero(d);
+    for (int64_t j = first; j < last; j += kStep) {
+      const VF p = exp_of_bounded(hn::Sub(load(scores + j), shift));
+      sum = hn::Add(sum, p);
+      store(p, scores + j);
+    }
+    if (largest != row.largest) rescale(sizes, largest, row);
+    row.largest = largest;
+    row.total += sum_of(sum);
+  }
+  std::fill(scores, scores + seen.begin, 0.0f);
+  std::fill(scores + seen.end, scores + kVisibleKeys, 0.0f);
+}
+
+// One block of tokens for heads [head, head + heads) of one kv head.
+struct QueryBlock {
+  Range rows;
+  int64_t kv_head, head, heads;
+};
+
+void finish_block(const AttentionSizes& sizes, const KernelCall& call, const QueryBlock& block,
+                  const VisibleScratch& s) {
+  const TensorView& out = call.outputs[0];
+  const int64_t stride = copied_stride(sizes.v_head_dim);
+  float* lse = output_as<float>(call, 1);
+  for (int64_t g = 0; g < block.heads; ++g) {
+    for (int64_t i = 0; i < block.rows.size(); ++i) {
+      const int64_t at = g * sizes.query_block() + i;
+      const int64_t row = (block.rows.begin + i) * sizes.heads + block.head + g;
+      float* sums = s.sums + at * stride;
+      const VF inverse = hn::Set(DF(), 1.0f / s.total[at]);
+      for (int64_t j = 0; j < sizes.v_head_dim; j += static_cast<int64_t>(kLanes)) {
+        store(hn::Mul(load(sums + j), inverse), sums + j);
+      }
+      round_row(out.type.dtype, sums, sizes.v_head_dim,
+                out.data + *dtype_bytes(out.type.dtype, row * sizes.v_head_dim));
+      lse[row] = s.largest[at] + std::log(s.total[at]);
+    }
+  }
+}
+
+// Adds a tile of keys, packed in the scratch, to a tile of queries of one head, whose first row in the
+// scratch is `at`.
+void add_keys(const VisibleTile& tile, int64_t at, const VisibleScratch& s) {
+  const AttentionSizes& sizes = tile.sizes;
+  const int64_t stride = copied_stride(sizes.head_dim), v_stride = copied_stride(sizes.v_head_dim);
+  multiply_visible(tile, s.queries + at * stride, stride, s.keys, sizes.head_dim, sizes.scale, s.scores);
+  for (int64_t i = 0; i < tile.rows.size(); ++i) {
+    update_row(sizes, tile.keys_of(i), s.scores + i * kVisibleKeys,
+               {s.sums + (at + i) * v_stride, s.largest[at + i], s.total[at + i]});
+  }
+  add_visible_keys(tile, s.scores, s.values, v_stride, sizes.v_head_dim, {s.sums + at * v_stride, v_stride});
+}
+
+void attend_block(const AttentionSizes& sizes, const KernelCall& call, const QueryBlock& block,
+                  const VisibleScratch& s) {
+  const int32_t* sequence_begin = input_as<int32_t>(call, 3);
+  const int64_t rows_of_head = sizes.query_block(), v_stride = copied_stride(sizes.v_head_dim);
+  for (int64_t g = 0; g < block.heads; ++g) {
+    const int64_t stride = copied_stride(sizes.head_dim);
+    copy_head(call.inputs[0], block.head + g, block.rows, stride, s.queries + g * rows_of_head * stride);
+  }
+  std::fill_n(s.sums, block.heads * rows_of_head * v_stride, 0.0f);
+  std::fill_n(s.largest, block.heads * rows_of_head, kMinusInfinity);
+  std::fill_n(s.total, block.heads * rows_of_head, 0.0f);
+  // Sequences are contiguous: no query's first key is before that of an earlier one.
+  const int64_t first_key = sizes.begin(sequence_begin[block.rows.begin], block.rows.begin);
+  for (int64_t key = first_key; key < block.rows.end; key += kVisibleKeys) {
+    const Range keys{key, std::min(key + kVisibleKeys, block.rows.end)};
+    pack_b(head_of(call.inputs[1], block.kv_head, true), keys, {0, sizes.head_dim}, false, s.keys,
+           sizes.head_dim * kPanel);
+    copy_head(call.inputs[2], block.kv_head, keys, v_stride, s.values);
+    for (int64_t row = block.rows.begin; row < block.rows.end; row += kVisibleRows) {
+      const Range rows{row, std::min(row + kVisibleRows, block.rows.end)};
+      const VisibleTile tile{sizes, sequence_begin, rows, keys};
+      if (tile.empty()) continue;
+      for (int64_t g = 0; g < block.heads; ++g) add_keys(tile, g * rows_of_head + row - block.rows.begin, s);
+    }
+  }
+  finish_block(sizes, call, block, s);
+}
+
+void attend_visible(const KernelCall& call) {
+  const AttentionSizes sizes(*call.attrs, call.inputs[0].type.shape, call.inputs[2].type.shape);
+  const int64_t parts = sizes.kv_heads * sizes.subgroups(), rows = sizes.query_block();  // parts of the heads
+  const int64_t scratch_bytes = VisibleScratch(sizes, nullptr).bytes;
+  call.threads->run([&](int thread) {
+    const VisibleScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
+    for (int64_t unit = thread; unit < ceil_div(sizes.tokens, rows) * parts; unit += call.threads->size()) {
+      const int64_t begin = unit / parts * rows;
+      const int64_t kv_head = unit % parts / sizes.subgroups();
+      const int64_t first = unit % sizes.subgroups() * kMostGroup;  // head within its group
+      attend_block(sizes, call,
+                   {{begin, std::min(begin + rows, sizes.tokens)},
+                    kv_head,
+                    kv_head * sizes.group() + first,
+                    std::min(kMostGroup, sizes.group() - first)},
+                   scratch);
+    }
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon {
+namespace {
+
+HWY_EXPORT(attend_visible);
+
+int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
+  const AttentionSizes sizes(site.attrs, site.inputs[0].shape, site.inputs[2].shape);
+  return VisibleScratch(sizes, nullptr).bytes * facts.threads;
+}
+
+}  // namespace
+
+const KernelDef& attention_visible_kernel() {
+  static constexpr KernelDef def{
+      .op = "attention",
+      .name = "attention_visible",
+      .serves = serves_vector_dtypes,
+      .workspace_bytes = workspace_bytes,
+      .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(GemmUnit::f32) - 0.125; },
+      .run =
+          [](const KernelCall& call) {
+            HWY_DYNAMIC_DISPATCH(attend_visible)
+            (call);
+          }};
+  return def;
+}
+
+}  // namespace tenon
+#endif
