@@ -109,6 +109,23 @@ TEST(ConfigForms, RotaryDimAloneSaysHowMuchOfAHeadMiniMaxM2Rotates) {
   EXPECT_EQ(spec->ropes.at(0).inv_freq.size(), 4u);
 }
 
+// Values that would ask for more than there is, or take hours to list.
+TEST(ConfigForms, ImplausibleSizesAreRefusedByTheirKeys) {
+  const auto refusal = [](const char* key, int64_t value) {
+    Json config = llama_with("model_type", "mixtral");
+    config["num_local_experts"] = 2;
+    config["num_experts_per_tok"] = 1;
+    config[key] = value;
+    const auto spec = read_model_spec(config, "config.json");
+    return spec.ok() ? std::string() : spec.error().text();
+  };
+  EXPECT_EQ(refusal("num_experts_per_tok", 2), "");
+  EXPECT_NE(refusal("num_experts_per_tok", 3).find("3 experts are chosen for a token, of 2"),
+            std::string::npos);
+  EXPECT_NE(refusal("num_local_experts", int64_t{1} << 31).find("num_local_experts"), std::string::npos);
+  EXPECT_NE(refusal("head_dim", int64_t{1} << 40).find("head_dim"), std::string::npos);
+}
+
 TEST(ConfigForms, MethodsThatCannotBeReadAreRefusedByName) {
   const auto refusal = [](const Json& quantisation) {
     const auto got = read_quantisation({{"quantization_config", quantisation}}, "config.json");
