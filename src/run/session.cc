@@ -220,8 +220,7 @@ void Session::keep_failure(const Status& status, std::string_view name) const {
 
 Status Session::run(std::string_view program) {
   RETURN_IF_ERROR(failure_);
-  failure_ = executor_->run(program);
-  return failure_;
+  return executor_->run(program);
 }
 
 void Session::write(std::string_view name, std::span<const int32_t> values) {

@@ -124,8 +124,6 @@ class CudaDevice : public Device {
   cudaStream_t stream_ = nullptr;
   std::optional<cuda::CudaLoader> loader_;
 };
-cudaEvent_t staged_[2] = {};
-};
 
 }  // namespace
 

@@ -41,7 +41,7 @@ std::string call_text(const KernelDef& kernel, const KernelCall& call) {
 
 Error failed_launch_error(std::string_view message, const KernelDef& kernel, const KernelCall& call) {
   return device_error(fmt::format("it failed: {}", message), call_text(kernel, call),
-                      "The process must end to use the device again.");
+                      "What was saved before it is whole; the process must end to use the device again.");
 }
 
 Error failed_graph_error(std::string_view message, std::span<const KernelDef* const> kernels,
@@ -51,7 +51,8 @@ Error failed_graph_error(std::string_view message, std::span<const KernelDef* co
   return device_error(fmt::format("one of {} kernels failed, from {} to {}: {}", end - first,
                                   call_text(*kernels[first], calls[first]),
                                   call_text(*kernels[end - 1], calls[end - 1]), message),
-                      "graph", "The same run with --graphs off names the kernel.");
+                      "graph",
+                      "What was saved before it is whole. The same run with --graphs off names the kernel.");
 }
 
 }  // namespace tenon::cuda

@@ -42,8 +42,6 @@ class Trainer {
 
   Status resume();
   Result<TrainResult> run();
-  // The error of a device that failed, with what is saved and how to go on.
-  Error lost_device(Error error) const;
 
  private:
   // Nothing where the run went back to a checkpoint instead.
@@ -322,16 +320,6 @@ Result<TrainResult> Trainer::run() {
   return result;
 }
 
-Error Trainer::lost_device(Error error) const {
-  if (!observer_.save) return error;
-  const std::string saved =
-      saved_ ? fmt::format("The checkpoint of step {} is kept: `tenon train --resume {}` goes on from it.",
-                           saved_->step, job_.recipe.out)
-             : "No checkpoint had been saved yet: the run must begin again.";
-  error.hint = error.hint.empty() ? saved : error.hint + " " + saved;
-  return error;
-}
-
 }  // namespace
 
 Result<TrainResult> run_training(TrainJob& job, Device& device, const TrainObserver& observer) {
@@ -341,12 +329,8 @@ Result<TrainResult> run_training(TrainJob& job, Device& device, const TrainObser
   ASSIGN_OR_RETURN(DataStream stream, DataStream::open(job.data, stream_settings(job, DataPart::train)));
   Trainer trainer(job, *session, stream, observer);
   RETURN_IF_ERROR(trainer.resume());
-  Result<TrainResult> result = trainer.run();
-  if (result.ok()) {
-    result->memory = device.memory_use();
-  } else if (!session->status().ok()) {
-    return trainer.lost_device(std::move(result).error());
-  }
+  ASSIGN_OR_RETURN(TrainResult result, trainer.run());
+  result.memory = device.memory_use();
   return result;
 }
 
