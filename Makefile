@@ -35,7 +35,7 @@ demo: packages
 fuzz: packages
 	@command -v clang++ >/dev/null || { echo "make fuzz needs clang: apt-get install clang" >&2; exit 1; }
 	cmake --preset fuzz $(launcher) --log-level=WARNING
-	cmake --build build/fuzz --parallel $(JOBS)
+	cmake --build build/fuzz --parallel $(JOBS) --target fuzzers
 	tools/fuzz $(if $(FUZZ_RUNS),--runs $(FUZZ_RUNS),--seconds $(FUZZ_SECONDS)) build/fuzz
 
 # A tiny model for SOAK_STEPS optimiser steps, twice: nothing may grow, and every bit must be the same.

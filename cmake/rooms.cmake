@@ -32,6 +32,10 @@ function(tenon_test target name)
   add_test(NAME ${name} COMMAND ${target})
 endfunction()
 
+if(TENON_FUZZ)
+  add_custom_target(fuzzers)  # all of them, and of the program no more than they link
+endif()
+
 function(tenon_room room)
   cmake_parse_arguments(ARG "" "" "ROOMS;LIBRARIES" ${ARGN})
   string(REPLACE "/" "_" target "tenon_${room}")
@@ -68,6 +72,7 @@ function(tenon_room room)
       add_executable(${name} ${source})
       target_link_libraries(${name} PRIVATE ${target})
       target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+      add_dependencies(fuzzers ${name})
     endforeach()
   endif()
 endfunction()

@@ -1,5 +1,5 @@
-// The replaceable allocation functions of the standard library ([new.delete]); the library's array forms call
-// these. The nothrow forms are replaced too, since a sanitizer's own would not match our delete.
+// The replaceable allocation functions of the standard library ([new.delete]). The array and nothrow forms
+// are replaced too, though the library's call the plain ones: a sanitizer brings its own of each, uncounted.
 #include "base/allocation_counter.h"
 
 #include <atomic>
@@ -51,6 +51,16 @@ void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
     return nullptr;
   }
 }
+void* operator new[](std::size_t bytes) {
+  return tenon::count_and_allocate(bytes, 0);
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return tenon::count_and_allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t& nothrow) noexcept {
+  return operator new(bytes, nothrow);
+}
+
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
@@ -64,5 +74,20 @@ void operator delete(void* memory, std::align_val_t) noexcept {
   std::free(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
