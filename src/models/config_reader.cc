@@ -87,9 +87,9 @@ int64_t ConfigReader::positive(std::string_view key) {
     return 1;
   }
   sizes_.insert_or_assign(std::string(key), size);
-  if (size <= kLargestSize && countable()) return size;
-  wrong_kind(key, "a size of which a weight can be made");
-  return 1;
+  const bool plausible = size <= kLargestSize && countable();
+  require(plausible, key, "is implausibly large");
+  return plausible ? size : 1;
 }
 
 bool ConfigReader::countable() const {
