@@ -115,7 +115,7 @@ ValueId apply_in_depth(ForwardContext& c, const BlockSpec& block, int32_t layer,
   x = spec.begins_group ? y : add(c.b, x, y);
   ValueId fed = read(c, spec.feed_forward_query, 1, with(states.groups, normed(c, x)))[0];
   if (!messages.empty()) fed = take_message(c, spec.messages[3], fed, messages[3]);
-  fed = apply_feed_forward(c, block.feed_forward, apply(c, block.feed_forward_norm, fed));
+  fed = apply_feed_forward(c, block.feed_forward, layer, apply(c, block.feed_forward_norm, fed));
   return add(c.b, x, apply(c, *block.feed_forward_conv, layer, fed, fed, "feed_forward_conv"));
 }
 
