@@ -131,6 +131,9 @@ Result<ModelSpec> read_minicpm3(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kDeepseek2Gguf = {GgufLayout{"deepseek2"}};  // with experts: DeepSeek V2 and V3
+constexpr std::array kMinicpm3Gguf = {GgufLayout{"minicpm3"}};
+
 constexpr Family kFamilies[] = {
     {"deepseek_v2", {"deepseek_v2"}, {}, read_deepseek_v2},
     {"deepseek_v3", {"deepseek_v3", "glm4_moe_lite", "sarvam_mla"}, {}, read_deepseek_v3},
@@ -138,8 +141,8 @@ constexpr Family kFamilies[] = {
     {"mistral4", {"mistral4"}, {}, read_mistral4},
     {"axk1", {"axk1"}, {}, read_axk1},
     {"axk2", {"axk2"}, {}, read_axk2},
-    {"youtu", {"youtu"}, {}, read_youtu},
-    {"minicpm3", {"minicpm3"}, {}, read_minicpm3},
+    {"youtu", {"youtu"}, kDeepseek2Gguf, read_youtu},
+    {"minicpm3", {"minicpm3"}, kMinicpm3Gguf, read_minicpm3},
 };
 
 }  // namespace
