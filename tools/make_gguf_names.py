@@ -48,6 +48,7 @@ FAMILIES = [
     ("nemotron_h_moe", "nemotron_h_moe", "stack scan heads"), ("falcon_h1", "falcon-h1", "scan heads multiply"),
     ("granitemoe", "granitemoe", "permute rows"), ("granitemoeshared", "granitemoe", "permute rows"),
     ("granitemoehybrid", "granitehybrid", "permute rows scan heads"), ("llama4_text", "llama4", "halves"),
+    ("exaone", "exaone", ""),
     ("hunyuan_v1_moe", "hunyuan-moe", "stack"), ("minimax_m2", "minimax-m2", "stack"),
 ]
 # Keys of config.json and what the converter calls them, where a family has them.

@@ -105,7 +105,7 @@ Status read_rope_keys(const GgufMetadata& metadata, Json& config) {
 void read_rotary(const GgufFile& gguf, const std::string& prefix, Json& config) {
   const GgufValue* rotated = gguf.find(prefix + "rope.dimension_count");
   if (!rotated || !rotated->integer()) return;
-  const int64_t heads = config["num_attention_heads"].get<int64_t>(),
+  const int64_t heads = config.value("num_attention_heads", int64_t{0}),
                 hidden = config["hidden_size"].get<int64_t>();
   const int64_t head_dim = config.value("head_dim", heads > 0 ? hidden / heads : 0);
   if (head_dim <= 0) return;
@@ -115,7 +115,7 @@ void read_rotary(const GgufFile& gguf, const std::string& prefix, Json& config) 
 // Scores of Gemma 2 and 3 are scaled by the head's size but for the largest of each, by llama.cpp's rule.
 void read_query_scale(std::string_view architecture, Json& config) {
   const int64_t layers = config["num_hidden_layers"].get<int64_t>(),
-                heads = config["num_attention_heads"].get<int64_t>();
+                heads = config.value("num_attention_heads", int64_t{0});
   const bool largest =
       (architecture == "gemma2" && layers == 46) || (architecture == "gemma3" && layers == 62);
   if (architecture != "gemma2" && architecture != "gemma3") return;
@@ -230,7 +230,9 @@ Result<Json> gguf_config(const Checkpoint& checkpoint) {
     const std::string name = prefix + std::string(key.gguf);
     if (!key.required && !gguf.find(name)) continue;
     ASSIGN_OR_RETURN(const int64_t size, gguf_shared_size(metadata, key.gguf));
-    if (size != 0) config[std::string(key.config)] = size;
+    // Heads and widths are 0 where no layer has any, and a window is 0 where there is none.
+    const bool counts = key.gguf == "block_count" || key.gguf == "embedding_length";
+    if (size != 0 || counts) config[std::string(key.config)] = size;
   }
   if (!kind.eps_key.empty()) {
     ASSIGN_OR_RETURN(config[std::string(kind.eps_key)], read_epsilon(metadata));

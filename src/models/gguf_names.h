@@ -17,7 +17,8 @@ GgufBlockName gguf_block_name(std::string_view name);
 // is. `norms_after`: GgufArchitecture::norms_after.
 std::string gguf_tensor_name(std::string_view name, bool norms_after = false);
 
-// Whether a tensor holds -exp(x) of the x that the model has: the decay of state-space layers.
+// Whether a tensor holds -exp(x) of the x that the model has: the decay of state-space layers. Gradients are
+// those of x.
 bool gguf_holds_negative_exp(std::string_view tensor);
 
 }  // namespace tenon

@@ -74,7 +74,7 @@ Status set_llama4(const GgufMetadata& metadata, Json& config) {
   config["attention_chunk_size"] = 8192;
   for (int64_t i = 0; i < layers_of(config); ++i)
     config["no_rope_layers"].push_back((i + 1) % 4 == 0 ? 0 : 1);
-  config["use_qk_norm"] = config["num_local_experts"].get<int64_t>() != 128;
+  config["use_qk_norm"] = config.value("num_local_experts", int64_t{0}) != 128;
   return {};
 }
 
@@ -124,7 +124,6 @@ constexpr std::string_view kHarmless[] = {"vocab_size",
                                           "expert_feed_forward_length",
                                           "expert_shared_feed_forward_length",
                                           "expert_shared_count",
-                                          "ssm.inner_size",
                                           "tensor_data_layout",
                                           "pooling_type"};
 // Harmless where they have this value.
@@ -166,7 +165,9 @@ bool is_read(const GgufMetadata& metadata, std::string_view key, const GgufValue
   if (key == "rope.scaling.yarn_log_multiplier") return kind.latent;
   if (key == "rope.scaling.attn_factor")
     return metadata.checkpoint.find("rope_factors_long.weight") != nullptr;
-  if (key == "ssm.dt_b_c_rms") return kind.name == "mamba";
+  // Sizes of state-space layers, which Granite's files without any have too.
+  if (key.starts_with("ssm.") && key != "ssm.dt_b_c_rms") return true;
+  if (key == "ssm.dt_b_c_rms" && kind.name == "mamba") return true;
   if (key == "expert_gating_func")
     return kind.name == "deepseek2" || value.integer() == static_cast<int64_t>(kind.gating);
   return is_zero(value);
