@@ -177,8 +177,9 @@ def main():
         for line in particular + OF_GOLDEN.get(family, []):
             print(line.format(arch=name))
         for key, setting in KEYS:
-            dense = family == "nemotron_h" and ".expert_" in key
-            if config.get(setting) is not None and not dense:
+            # Dense Nemotron-H has sizes of experts all the same; Falcon-H1's multipliers go into its weights.
+            left_out = family == "nemotron_h" and ".expert_" in key or family == "falcon_h1" and "_scale" in key
+            if config.get(setting) is not None and not left_out:
                 print("key", key.format(arch=name), setting)
 
 

@@ -14,14 +14,16 @@ constexpr GgufKey kOlmoKeys[] = {{"attention.clamp_kqv", "clip_qkv"}};
 constexpr GgufKey kQwenMoeKeys[] = {{"expert_count", "num_experts"},
                                     {"expert_used_count", "num_experts_per_tok"},
                                     {"expert_feed_forward_length", "moe_intermediate_size"},
-                                    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
+                                    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
+                                    {"expert_weights_norm", "norm_topk_prob"}};
 constexpr GgufKey kMixtralKeys[] = {{"expert_count", "num_local_experts"},
                                     {"expert_used_count", "num_experts_per_tok"}};
 constexpr GgufKey kGptOssKeys[] = {{"expert_count", "num_local_experts"},
                                    {"expert_used_count", "num_experts_per_tok"},
                                    {"expert_feed_forward_length", "intermediate_size"}};
 constexpr GgufKey kOlmoeKeys[] = {{"expert_count", "num_experts"},
-                                  {"expert_used_count", "num_experts_per_tok"}};
+                                  {"expert_used_count", "num_experts_per_tok"},
+                                  {"expert_weights_norm", "norm_topk_prob"}};
 constexpr GgufKey kRoutedKeys[] = {{"expert_count", "n_routed_experts"},
                                    {"expert_used_count", "num_experts_per_tok"},
                                    {"expert_feed_forward_length", "moe_intermediate_size"},
@@ -51,7 +53,8 @@ constexpr GgufKey kDeepseekKeys[] = {{"attention.q_lora_rank", "q_lora_rank"},
                                      {"nextn_predict_layers", "num_nextn_predict_layers"}};
 constexpr GgufKey kLatentKeys[] = {{"attention.q_lora_rank", "q_lora_rank"},
                                    {"attention.kv_lora_rank", "kv_lora_rank"}};
-constexpr GgufKey kFalconKeys[] = {{"attention.head_count_kv", "num_kv_heads"}};
+constexpr GgufKey kFalconKeys[] = {{"attention.head_count_kv", "num_kv_heads"},
+                                   {"feed_forward_length", "ffn_hidden_size"}};
 constexpr GgufSign kFalconSigns[] = {{"num_ln_in_parallel_attn", "attn_norm_2.weight", "2", "1"},
                                      {"bias", "attn_qkv.bias"}};
 constexpr GgufKey kLfmKeys[] = {{"shortconv.l_cache", "conv_L_cache"}};
@@ -176,11 +179,7 @@ constexpr GgufArchitecture kArchitectures[] = {
      .keys = kGptOssKeys,
      .implied = R"({"rope_parameters":{"truncate":false}})",
      .gating = GgufGating::softmax_of_chosen},
-    {.name = "deepseek2",
-     .latent = true,
-     .keys = kDeepseekKeys,
-     .implied = R"({"topk_method":"group_limited_greedy","norm_topk_prob":false})",
-     .model_type = "deepseek_v2"},
+    {.name = "deepseek2", .latent = true, .keys = kDeepseekKeys, .model_type = "deepseek_v2"},
     {.name = "minicpm3",
      .latent = true,
      .keys = kLatentKeys,

@@ -159,6 +159,7 @@ void read_particulars(const GgufMetadata& metadata, Json& config) {
         key.gguf == "leading_dense_block_count" || (key.gguf.starts_with("expert_") && !shared);
     const GgufValue* value = metadata.find(key.gguf);
     if (!value || (of_experts && !has_experts) || (shared && value->integer() == 0)) continue;
+    if (key.gguf == "feed_forward_length") config.erase("intermediate_size");
     // Lists by layer are read as sizes (gguf_shared_size).
     if (!value->integers()) config[std::string(key.config)] = value_of(*value);
   }

@@ -87,7 +87,7 @@ Status set_granite(const GgufMetadata& metadata, Json& config) {
   }
   config["position_embedding_type"] = rope ? "rope" : "nope";
   if (!config.contains("shared_intermediate_size"))
-    config["shared_intermediate_size"] = config["intermediate_size"];
+    config["shared_intermediate_size"] = config.value("intermediate_size", int64_t{0});
   return {};
 }
 
@@ -161,6 +161,8 @@ bool is_read(const GgufMetadata& metadata, std::string_view key, const GgufValue
   for (const NeutralKey& each : kNeutral) {
     if (each.key == key && value.number() == each.value) return true;
   }
+  // Where weights of experts are renormalised or not, as the architecture says, and no table has the key.
+  if (key == "expert_weights_norm") return value.boolean() != (kind.name == "jamba");
   if (key == "attention.causal") return value.boolean() == true;
   if (key == "rope.scaling.yarn_log_multiplier") return kind.latent;
   if (key == "rope.scaling.attn_factor")

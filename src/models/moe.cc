@@ -299,7 +299,8 @@ Result<ModelSpec> read_llama4(ConfigReader& config) {
   moe.scale_inputs = true;
   const int64_t step = config.positive_or("interleave_moe_layer_step", 1);
   std::vector<double> sparse = config.numbers_or_empty("moe_layers");
-  for (size_t i = 0; sparse.empty() && i < spec.blocks.size(); ++i) {
+  const bool listed = !sparse.empty();
+  for (size_t i = 0; !listed && i < spec.blocks.size(); ++i) {
     if ((static_cast<int64_t>(i) + 1) % step == 0) sparse.push_back(static_cast<double>(i));
   }
   if (!config.status().ok()) return spec;
