@@ -1,8 +1,10 @@
 #include "models/gguf_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "base/json.h"
@@ -211,14 +213,12 @@ Result<Json> gguf_config(const Checkpoint& checkpoint) {
   const GgufFile& gguf = checkpoint.gguf();
   ASSIGN_OR_RETURN(const std::string_view architecture, gguf.string("general.architecture"));
   if (!find_gguf_layout(architecture)) {
-    std::string known;
+    std::set<std::string_view> known;
     for (const Family* family : all_families()) {
-      for (const GgufLayout& layout : family->gguf) {
-        known += fmt::format("{}{}", known.empty() ? "" : ", ", layout.architecture);
-      }
+      for (const GgufLayout& layout : family->gguf) known.insert(layout.architecture);
     }
     return unsupported(fmt::format("the GGUF architecture '{}' is not supported", architecture),
-                       checkpoint.path(), fmt::format("Supported: {}.", known));
+                       checkpoint.path(), fmt::format("Supported: {}.", fmt::join(known, ", ")));
   }
   const std::string prefix = std::string(architecture) + ".";
   Json config = Json::object();

@@ -52,7 +52,10 @@ GgufGating gating_of(const GgufMetadata& metadata, const Json& config) {
 }
 
 Status set_deepseek(const GgufMetadata& metadata, Json& config) {
-  if (!metadata.has_experts()) return {};
+  if (!metadata.has_experts()) {
+    config["model_type"] = "youtu";  // the dense model of this architecture
+    return {};
+  }
   if (!config.contains("norm_topk_prob")) config["norm_topk_prob"] = false;
   const GgufGating gating = gating_of(metadata, config);
   if (gating == GgufGating::sigmoid) {
@@ -226,7 +229,8 @@ Status set_layer_kinds(const GgufMetadata& metadata, Json& config) {
       routed.push_back(metadata.checkpoint.find(fmt::format("blk.{}.ffn_gate_inp.weight", i)) != nullptr);
     }
     RETURN_IF_ERROR(set_period(metadata, key, attends, config));
-    return metadata.has_experts() ? set_period(metadata, "expert_layer", routed, config) : Status{};
+    const bool any = std::find(routed.begin(), routed.end(), true) != routed.end();
+    return any ? set_period(metadata, "expert_layer", routed, config) : Status{};
   }
   for (size_t i = 0; i < heads.size(); ++i) {
     const bool feeds = !kinds.feeds.empty() && widths[i] > 0;
