@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kMostLayers = 10000;
 
 int64_t layers_of(const Json& config) {
-  return std::min(config["num_hidden_layers"].get<int64_t>(), kMostLayers);
+  return std::clamp<int64_t>(config["num_hidden_layers"].get<int64_t>(), 0, kMostLayers);
 }
 
 // A value for each layer, from a list or one for all.
