@@ -188,6 +188,23 @@ Status run_train(BenchArguments& a, Device& device) {
   return {};
 }
 
+// Loading beside the speed at which the files' bytes can be had, and the memory of a device with its own.
+Json device_facts_of(const GenerateBench& bench) {
+  const double loaded =
+      bench.load.seconds > 0 ? static_cast<double>(bench.load.bytes) / bench.load.seconds : 0;
+  Json out = {{"loaded_gib", gibibytes(bench.load.bytes)},
+              {"weights_load_seconds", rounded(bench.load.seconds, 1000)},
+              {"load_gigabytes_per_second", rounded(loaded * 1e-9, 100)},
+              {"context_gib", gibibytes(bench.memory.context_bytes)},
+              {"device_used_gib", gibibytes(bench.memory.used_bytes)},
+              {"device_grown_bytes", bench.grown_bytes}};
+  if (bench.page_cache_bytes_per_second > 0) {
+    out["page_cache_gigabytes_per_second"] = rounded(bench.page_cache_bytes_per_second * 1e-9, 100);
+    out["load_share_of_page_cache"] = share(loaded, bench.page_cache_bytes_per_second);
+  }
+  return out;
+}
+
 Status run_generate(BenchArguments& a, Device& device) {
   ASSIGN_OR_RETURN(const BenchModel model, open_model_of(a));
   GenerateBenchSettings& settings = a.generate;
@@ -203,7 +220,7 @@ Status run_generate(BenchArguments& a, Device& device) {
   const double ceiling = ceiling_gflops(ceilings, settings.compute);
   const double weight_gigabytes = static_cast<double>(bench.decode_weight_bytes) *
                                   static_cast<double>(settings.new_tokens) / decode * 1e-9;
-  const Json facts = {
+  Json facts = {
       {"tool", "tenon"},
       {"dtype", dtype_name(settings.compute)},
       {"prompt", settings.prompt},
@@ -229,6 +246,7 @@ Status run_generate(BenchArguments& a, Device& device) {
       {"ceiling_gigabytes_per_second", rounded(ceilings.gigabytes_per_second, 10)},
       {"decode_share_of_ceiling", share(weight_gigabytes, ceilings.gigabytes_per_second)},
       {"device", ceilings.name}};
+  if (!device.reads_host_memory()) facts.update(device_facts_of(bench));
   std::vector<KernelTime> kernels = bench.decode_kernels;
   kernels.insert(kernels.end(), bench.prefill_kernels.begin(), bench.prefill_kernels.end());
   print(a, facts, kernels, ceilings);

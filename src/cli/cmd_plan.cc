@@ -60,17 +60,22 @@ Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int6
       out["cache_state_bytes"] = cache->state_bytes();
     }
     if (const std::string kernels = attention_kernels(plan); !kernels.empty()) out["attention"] = kernels;
-    if (const int64_t context = device.memory_use().context_bytes; context > 0)
-      out["context_bytes"] = context;
+    if (const DeviceMemoryUse use = device.memory_use(); use.context_bytes > 0) {
+      out["context_bytes"] = use.context_bytes;
+      out["pinned_bytes"] = use.pinned_bytes;
+      out["loading_bytes"] = use.loading_bytes;
+    }
     for (const PredictedTime& time : times) out["predicted_seconds"][time.program] = time.seconds;
     write_output(out.dump(2) + "\n");
     return {};
   }
   write_output(memory_report_text(report));
   if (cache) write_output("\n" + cache_report_text(*cache));
-  if (const int64_t context = device.memory_use().context_bytes; context > 0) {
+  if (const DeviceMemoryUse use = device.memory_use(); use.context_bytes > 0) {
     write_output(fmt::format("{:18}{:>12} of the driver and its libraries, beside the plan\n", "context",
-                             format_bytes(context)));
+                             format_bytes(use.context_bytes)));
+    write_output(fmt::format("{:18}{:>12} pinned on the host; {} of the device until weights are loaded\n",
+                             "loading", format_bytes(use.pinned_bytes), format_bytes(use.loading_bytes)));
   }
   if (const std::string kernels = attention_kernels(plan); !kernels.empty()) {
     write_output(fmt::format("{:18}{}\n", "attention", kernels));

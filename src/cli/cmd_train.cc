@@ -78,9 +78,11 @@ std::string describe(const TrainJob& job, const Device& device) {
                      job.plan.recomputed_blocks > 0
                          ? fmt::format(", {} blocks recomputed", job.plan.recomputed_blocks)
                          : "");
-  if (const int64_t context = device.memory_use().context_bytes; context > 0) {
-    out +=
-        fmt::format("context  {} of the driver and its libraries, beside the plan\n", format_bytes(context));
+  if (const DeviceMemoryUse use = device.memory_use(); use.context_bytes > 0) {
+    out += fmt::format("context  {} of the driver and its libraries, beside the plan\n",
+                       format_bytes(use.context_bytes));
+    out += fmt::format("loading  {} pinned on the host; {} of the device until weights are loaded\n",
+                       format_bytes(use.pinned_bytes), format_bytes(use.loading_bytes));
   }
   if (const std::string kernels = attention_kernels(job.plan.plan); !kernels.empty()) {
     out += fmt::format("kernels  {}\n", kernels);

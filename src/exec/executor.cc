@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <unordered_map>
 #include <utility>
@@ -64,8 +65,11 @@ struct Executor::State {
   std::unique_ptr<DeviceBuffer> work_arena;
   std::unordered_map<std::string_view, Located> statics;
   std::vector<Prepared> programs;
-  std::vector<std::byte> poison;       // for devices whose memory the host cannot write
-  const Prepared* last_run = nullptr;  // whose values are in the work arena
+  std::vector<std::byte> poison;                 // for devices whose memory the host cannot write
+  const Prepared* last_run = nullptr;            // whose values are in the work arena
+  std::vector<std::byte> staging;                // of weights that are made on the host
+  std::vector<const StaticValue*> device_loads;  // in the order that the device was given them
+  LoadReport loaded;
   int64_t allocations = 0;
   bool broken = false;
 
@@ -73,6 +77,9 @@ struct Executor::State {
   Status check_device() const;
   Status allocate();
   Status load(const StaticSource& source);
+  Status load_value(const StaticValue& value, const StaticSource& source);
+  Status load_by_device(const StaticValue& value, std::span<const StoredPart> parts);
+  Status finish_loading(const StaticSource& source);
   Status bind_external(const StaticValue& value, const StaticSource& source);
   Status load_constants();
   void resolve(const ProgramPlan& planned);
@@ -132,33 +139,50 @@ Status Executor::State::bind_external(const StaticValue& value, const StaticSour
 }
 
 Status Executor::State::load(const StaticSource& source) {
-  std::vector<std::byte> staging;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
   for (const StaticValue& value : plan.statics) {
     if (value.external) {
       RETURN_IF_ERROR(bind_external(value, source));
       continue;
     }
-    std::byte* data = static_arena ? static_arena->data() + value.offset : nullptr;
-    statics[value.name] = {&value, data};
-    if (value.role != Role::weight && value.role != Role::adapter) continue;
-    CHECK(source.load != nullptr, "weights without a source");
-    const auto size = static_cast<size_t>(value.type.bytes());
-    if (host_memory()) {
-      RETURN_IF_ERROR(source.load(value, {data, size}));
-      continue;
-    }
-    if (source.stored) {
-      if (const std::span<const std::byte> bytes = source.stored(value); !bytes.empty()) {
-        CHECK(bytes.size() == size, value.name);
-        RETURN_IF_ERROR(device.upload(data, bytes));
-        continue;
-      }
-    }
-    staging.resize(std::max(staging.size(), size));
-    RETURN_IF_ERROR(source.load(value, {staging.data(), size}));
-    RETURN_IF_ERROR(device.upload(data, {staging.data(), size}));
+    statics[value.name] = {&value, static_arena ? static_arena->data() + value.offset : nullptr};
+    if (value.role == Role::weight || value.role == Role::adapter) RETURN_IF_ERROR(load_value(value, source));
   }
+  RETURN_IF_ERROR(finish_loading(source));
+  loaded.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return load_constants();
+}
+
+Status Executor::State::load_value(const StaticValue& value, const StaticSource& source) {
+  if (!host_memory() && source.parts) {
+    const std::vector<StoredPart> parts = source.parts(value);
+    if (!parts.empty()) return load_by_device(value, parts);
+  }
+  CHECK(source.load != nullptr, "weights without a source");
+  std::byte* data = statics.at(value.name).data;
+  const auto size = static_cast<size_t>(value.type.bytes());
+  loaded.bytes += value.type.bytes();
+  if (host_memory()) return source.load(value, {data, size});
+  staging.resize(std::max(staging.size(), size));
+  RETURN_IF_ERROR(source.load(value, {staging.data(), size}));
+  return device.upload(data, {staging.data(), size});
+}
+
+Status Executor::State::load_by_device(const StaticValue& value, std::span<const StoredPart> parts) {
+  device_loads.push_back(&value);
+  return device.load(statics.at(value.name).data, value.type.dtype, parts);
+}
+
+Status Executor::State::finish_loading(const StaticSource& source) {
+  staging = {};
+  if (device_loads.empty()) return {};
+  ASSIGN_OR_RETURN(const Loaded by_device, device.finish_loading());
+  loaded.bytes += by_device.bytes;
+  if (!by_device.not_finite) return {};
+  CHECK(source.not_finite != nullptr, "stored tensors without a source");
+  const auto [load, element] = *by_device.not_finite;
+  return source.not_finite(*device_loads.at(static_cast<size_t>(load)), element);
 }
 
 Status Executor::State::load_constants() {
@@ -255,7 +279,7 @@ Executor::~Executor() = default;
 Result<std::unique_ptr<Executor>> Executor::prepare(const Plan& plan, Device& device,
                                                     const StaticSource& source,
                                                     const ExecutorOptions& options) {
-  auto state = std::unique_ptr<State>(new State{plan, device, options, {}, {}, {}, {}, {}});
+  auto state = std::unique_ptr<State>(new State{plan, device, options});
   RETURN_IF_ERROR(state->check_device());
   RETURN_IF_ERROR(state->allocate());
   RETURN_IF_ERROR(state->load(source));
@@ -322,6 +346,10 @@ Status Executor::run(std::string_view program, std::span<double> step_seconds) {
     state.broken = true;
   }
   return status;
+}
+
+const LoadReport& Executor::load_report() const {
+  return state_->loaded;
 }
 
 int64_t Executor::allocated_bytes() const {

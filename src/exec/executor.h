@@ -7,8 +7,10 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
+#include "base/stored_part.h"
 #include "device/device.h"
 #include "plan/plan.h"
 
@@ -19,9 +21,17 @@ namespace tenon {
 struct StaticSource {
   std::function<Result<std::span<const std::byte>>(const StaticValue& value)> external;
   std::function<Status(const StaticValue& value, std::span<std::byte> destination)> load;
-  // Null, or: the bytes of a value where they already lie as `value.type` has them (a mapped file), from
-  // where they go to a device of its own memory without a copy on the host; empty where they must be loaded.
-  std::function<std::span<const std::byte>(const StaticValue& value)> stored;
+  // Null, or, for devices with memory of their own: the parts of stored tensors that a weight is made of,
+  // which the device loads and converts itself; none where load() must make it on the host. `not_finite` says
+  // what is wrong with a weight whose element is not finite.
+  std::function<std::vector<StoredPart>(const StaticValue& value)> parts;
+  std::function<Error(const StaticValue& value, int64_t element)> not_finite;
+};
+
+// What loading weights and adapters took.
+struct LoadReport {
+  int64_t bytes = 0;  // that went to the device, as they are stored
+  double seconds = 0;
 };
 
 struct ExecutorOptions {
@@ -53,6 +63,7 @@ class Executor {
   // Runs one program. With `step_seconds` not empty (one entry per step) each step is timed.
   Status run(std::string_view program, std::span<double> step_seconds = {});
 
+  const LoadReport& load_report() const;
   int64_t allocated_bytes() const;      // arenas: equals plan.arena_bytes()
   int64_t allocations_in_runs() const;  // heap allocations seen inside run() so far: must stay 0
 

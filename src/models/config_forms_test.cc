@@ -77,6 +77,17 @@ TEST(ConfigForms, SwitchesOfWhatIsNotBuiltAreRefusedAndHarmlessWhereOff) {
   EXPECT_FALSE(read_model_spec(llama_with("sliding_window_size", 16), "config.json").ok());
 }
 
+TEST(ConfigForms, SizesOfWhichNoWeightCanBeMadeAreRefused) {
+  Json three = llama_with("hidden_size", 1 << 22);
+  three["vocab_size"] = three["intermediate_size"] = 1 << 22;
+  for (const Json& config : {llama_with("hidden_size", int64_t{1} << 40), three}) {
+    const auto spec = read_model_spec(config, "config.json");
+    ASSERT_FALSE(spec.ok());
+    EXPECT_NE(spec.error().text().find("a size of which a weight can be made"), std::string::npos)
+        << spec.error().text();
+  }
+}
+
 TEST(ConfigForms, CodeOfACheckpointThatIsNotServedIsRefusedWithTheReason) {
   for (const char* model_type : {"chatglm", "minicpm"}) {
     const auto spec = read_model_spec(llama_with("model_type", model_type), "config.json");
@@ -96,6 +107,23 @@ TEST(ConfigForms, RotaryDimAloneSaysHowMuchOfAHeadMiniMaxM2Rotates) {
   const auto spec = read_model_spec(config, "config.json");
   ASSERT_TRUE(spec.ok()) << spec.error().text();
   EXPECT_EQ(spec->ropes.at(0).inv_freq.size(), 4u);
+}
+
+// Values that would ask for more than there is, or take hours to list.
+TEST(ConfigForms, ImplausibleSizesAreRefusedByTheirKeys) {
+  const auto refusal = [](const char* key, int64_t value) {
+    Json config = llama_with("model_type", "mixtral");
+    config["num_local_experts"] = 2;
+    config["num_experts_per_tok"] = 1;
+    config[key] = value;
+    const auto spec = read_model_spec(config, "config.json");
+    return spec.ok() ? std::string() : spec.error().text();
+  };
+  EXPECT_EQ(refusal("num_experts_per_tok", 2), "");
+  EXPECT_NE(refusal("num_experts_per_tok", 3).find("3 experts are chosen for a token, of 2"),
+            std::string::npos);
+  EXPECT_NE(refusal("num_local_experts", int64_t{1} << 31).find("num_local_experts"), std::string::npos);
+  EXPECT_NE(refusal("head_dim", int64_t{1} << 40).find("head_dim"), std::string::npos);
 }
 
 TEST(ConfigForms, MethodsThatCannotBeReadAreRefusedByName) {

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "base/json.h"
@@ -10,7 +13,9 @@
 namespace tenon {
 namespace {
 
-constexpr int64_t kLargestSize = int64_t{1} << 40;
+constexpr int64_t kLargestSize = int64_t{1} << 24;
+// Bytes of a stacked weight of two such parts are below 2^63.
+constexpr double kLargestProduct = static_cast<double>(int64_t{1} << 58);
 constexpr const char* kConfigHint = "Take the config.json that was published with the checkpoint.";
 
 }  // namespace
@@ -76,11 +81,24 @@ int64_t ConfigReader::positive(std::string_view key) {
     return supposed->second;
   const Json* value = find_required(key);
   if (!value) return 1;
-  if (value->is_number_integer() && value->get<int64_t>() >= 1 && value->get<int64_t>() <= kLargestSize) {
-    return value->get<int64_t>();
+  const int64_t size = value->is_number_integer() ? value->get<int64_t>() : 0;
+  if (size < 1) {
+    wrong_kind(key, "a positive integer");
+    return 1;
   }
-  wrong_kind(key, "a positive integer");
+  sizes_.insert_or_assign(std::string(key), size);
+  if (size <= kLargestSize && countable()) return size;
+  wrong_kind(key, "a size of which a weight can be made");
   return 1;
+}
+
+bool ConfigReader::countable() const {
+  std::array<double, 4> largest = {1, 1, 1, 1};  // descending but for the last
+  for (const auto& [key, size] : sizes_) {
+    largest[3] = static_cast<double>(size);
+    std::sort(largest.begin(), largest.end(), std::greater<>());
+  }
+  return largest[0] * largest[1] * largest[2] <= kLargestProduct;
 }
 
 int64_t ConfigReader::positive_or(std::string_view key, int64_t otherwise) {

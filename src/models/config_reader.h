@@ -29,7 +29,8 @@ class ConfigReader {
   bool has(std::string_view key) const;
 
   int64_t integer(std::string_view key);   // required
-  int64_t positive(std::string_view key);  // required, 1 .. 2^40
+  // Required, 1 .. 2^24, and no three sizes together so large that a weight of them could not be counted.
+  int64_t positive(std::string_view key);
   int64_t positive_or(std::string_view key, int64_t otherwise);
   double number(std::string_view key);  // required
   double number_or(std::string_view key, double otherwise);
@@ -61,12 +62,14 @@ class ConfigReader {
   const Json* find(std::string_view key) const;
   const Json* find_required(std::string_view key);
   void wrong_kind(std::string_view key, std::string_view wanted);
+  bool countable() const;
 
   const Json* object_;
   std::string subject_;
   std::optional<Error> error_;
   std::map<std::string, std::string, std::less<>> aliases_;
   std::map<std::string, int64_t, std::less<>> supposed_;
+  std::map<std::string, int64_t, std::less<>> sizes_;  // that positive() found
   mutable std::set<std::string, std::less<>> read_;
 };
 

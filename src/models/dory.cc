@@ -138,7 +138,7 @@ Result<ModelSpec> read_dory(ConfigReader& config) {
                  "must be per_loop: keys of the last loop alone are not what a model was trained with");
   const Sections sections = read_sections(config);
   ModelSpec spec = read_decoder(config, traits);
-  if (!config.status().ok()) return spec;
+  if (!config.status().ok() || spec.blocks.empty()) return spec;
   spec.blocks.resize(static_cast<size_t>(sections.layers));
   const int64_t head_dim = attention_of(spec.blocks[0]).head_dim,
                 window = config.positive_or("sliding_window", 1024);

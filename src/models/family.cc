@@ -62,6 +62,36 @@ std::string read_model_type(ConfigReader& config) {
   return {};
 }
 
+// Experts are listed one by one, so that their number is bounded before a family reads it.
+Status check_expert_count(const Json& config, const std::string& subject) {
+  constexpr int64_t kMostExperts = 65536;
+  for (const char* key : {"n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"}) {
+    const auto at = config.find(key);
+    if (at != config.end() && at->is_number() && at->get<double>() > kMostExperts)
+      return bad_file(fmt::format("the key '{}' is implausibly large", key), subject);
+  }
+  return {};
+}
+
+Status check_choice(const MoeSpec& moe, const std::string& subject) {
+  const int64_t choices = moe.experts + moe.identity_experts + (moe.skip_choice ? 1 : 0);
+  if (moe.top_k.k <= choices) return {};
+  return bad_file(fmt::format("{} experts are chosen for a token, of {}", moe.top_k.k, choices), subject);
+}
+
+Status check_spec(const ModelSpec& spec, const std::string& subject) {
+  if (spec.logit_softcap < 0) return bad_file("the limit that logits are capped at is negative", subject);
+  for (const BlockSpec& block : spec.blocks) {
+    if (const auto* moe = std::get_if<MoeSpec>(&block.feed_forward))
+      RETURN_IF_ERROR(check_choice(*moe, subject));
+    if (const auto* a = std::get_if<AttentionExpertsSpec>(&block.mixer))
+      RETURN_IF_ERROR(check_choice(a->experts, subject));
+    if (block.aside) RETURN_IF_ERROR(check_choice(block.aside->moe, subject));
+    if (block.shortcut) RETURN_IF_ERROR(check_choice(*block.shortcut, subject));
+  }
+  return {};
+}
+
 // Layers after the last that predict further tokens (DeepSeek-V3, section 2.2): read by speculative decoding
 // alone.
 void ignore_next_token_layers(ConfigReader& config, ModelSpec& spec) {
@@ -130,8 +160,10 @@ Result<ModelSpec> read_model_spec(const Json& config, std::string subject) {
   }
   ASSIGN_OR_RETURN(const StoredQuantisation quantisation, read_quantisation(language, reader.subject()));
   reader.ignore("quantization_config");
+  RETURN_IF_ERROR(check_expert_count(language, reader.subject()));
   ASSIGN_OR_RETURN(ModelSpec spec, family->read(reader));
   RETURN_IF_ERROR(reader.status());
+  RETURN_IF_ERROR(check_spec(spec, reader.subject()));
   RETURN_IF_ERROR(refuse_unread(reader));
   const std::vector<std::string> architectures = reader.texts_or_empty("architectures");
   spec.quantisation = quantisation;

@@ -155,6 +155,7 @@ Result<ModelSpec> read_inkling(ConfigReader& config) {
   moe.renormalise = true;
   moe.scale = config.number_or("route_scale", 8);
   moe.shared_choices = config.positive("n_shared_experts");
+  config.require(moe.shared_choices <= 1024, "n_shared_experts", "is implausibly large");
   const ExpertSizes sizes{config.positive("n_routed_experts"), config.positive("moe_intermediate_size")};
   const ExpertNames names{.selection_bias = "gate.e_score_correction_bias", .stacked = true};
   spec.logit_scale = 1 / config.number_or("logits_mup_width_multiplier", 24);

@@ -14,7 +14,7 @@ TEST(Clip, CutsLongRowsToTheLimitAndLeavesOthersAsTheyAre) {
   Builder b(program);
   ModelSpec spec;
   const ForwardOptions options{.tokens = 2};
-  ForwardContext c{b, spec, options, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  ForwardContext c{b, spec, options};
   NormSpec norm{NormKind::clip, "norm", 2};
   norm.heads = 2;
   norm.limit = 2.5;

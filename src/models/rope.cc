@@ -11,9 +11,11 @@
 namespace tenon {
 namespace {
 
+constexpr int64_t kMostRotated = 65536;  // elements of a head; more are reported, and not listed
+
 std::vector<double> base_frequencies(double theta, int64_t rotary_dim) {
   std::vector<double> inv_freq;
-  for (int64_t i = 0; i < rotary_dim; i += 2) {
+  for (int64_t i = 0; i < std::min(rotary_dim, kMostRotated); i += 2) {
     // In float, as the reference computes them: the exponent and the power are rounded separately.
     const float exponent = static_cast<float>(i) / static_cast<float>(rotary_dim);
     inv_freq.push_back(1.0f / std::pow(static_cast<float>(theta), exponent));
@@ -134,6 +136,7 @@ RopeSpec read_rope(ConfigReader& config, const RopeSizes& sizes) {
   if (sizes.whole) rotary = 1;
   const int64_t dim = static_cast<int64_t>(static_cast<double>(sizes.head_dim) * rotary);
   config.require(dim > 0 && dim % 2 == 0, "head_dim", "must be even for rotary embedding");
+  config.require(sizes.head_dim <= kMostRotated, "head_dim", "is implausibly large");
   config.require(theta > 0, "rope_theta", "must be positive");
   RopeSpec spec;
   spec.theta = theta;

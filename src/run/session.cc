@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <unordered_set>
 
 #include "base/bytes.h"
 #include "models/weight_map.h"
+#include "models/weight_parts.h"
 #include "plan/fit.h"
 #include "run/programs.h"
 
@@ -23,11 +23,25 @@ const Value* find_value(const Plan& plan, std::string_view program, std::string_
   return &p->program.value(id);
 }
 
-Status load_adapter(const AdapterSet* adapter, const StaticValue& value, std::span<std::byte> destination) {
+// The bytes of an adapter's value, f32 in the program as in the set.
+std::span<const std::byte> adapter_bytes(const AdapterSet* adapter, const StaticValue& value) {
   CHECK(adapter != nullptr, value.name);
-  const std::vector<float>& values = adapter->values.at(value.name);
-  CHECK(values.size() * 4 == destination.size(), value.name);
-  std::memcpy(destination.data(), values.data(), destination.size());
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(adapter->values.at(value.name)));
+  CHECK(static_cast<int64_t>(bytes.size()) == value.type.bytes(), value.name);
+  return bytes;
+}
+
+StoredPart adapter_part(const AdapterSet* adapter, const StaticValue& value) {
+  StoredPart part;
+  part.bytes = adapter_bytes(adapter, value);
+  part.row_bytes = value.type.bytes();
+  part.unchanged = true;
+  part.rows = 1, part.columns = value.type.elements();
+  return part;
+}
+
+Status load_adapter(const AdapterSet* adapter, const StaticValue& value, std::span<std::byte> destination) {
+  std::ranges::copy(adapter_bytes(adapter, value), destination.begin());
   return {};
 }
 
@@ -166,10 +180,12 @@ Result<std::unique_ptr<Session>> Session::open(Plan plan, const Model& model, co
   source.external = [&model](const StaticValue& value) -> Result<std::span<const std::byte>> {
     return model.checkpoint.bytes(model.weights.find(value.name)->tensor());
   };
-  source.stored = [&model](const StaticValue& value) -> std::span<const std::byte> {
-    const WeightSource* weight = value.role == Role::weight ? model.weights.find(value.name) : nullptr;
-    if (weight == nullptr || !is_stored_as(*weight, value.type.dtype)) return {};
-    return model.checkpoint.bytes(weight->tensor());
+  source.parts = [&model, adapter](const StaticValue& value) -> std::vector<StoredPart> {
+    if (value.role == Role::adapter) return {adapter_part(adapter, value)};
+    return weight_parts(model.checkpoint, *model.weights.find(value.name), value.type.dtype);
+  };
+  source.not_finite = [&model](const StaticValue& value, int64_t element) {
+    return not_finite_error(model.checkpoint, *model.weights.find(value.name), element);
   };
   source.load = [&model, adapter](const StaticValue& value, std::span<std::byte> destination) {
     if (value.role == Role::adapter) return load_adapter(adapter, value, destination);
@@ -184,6 +200,10 @@ Result<std::unique_ptr<Session>> Session::open(Plan plan, const AdapterSet* adap
   RETURN_IF_ERROR(check_device_memory(plan, device));
   std::unique_ptr<Session> session(new Session(std::move(plan)));
   StaticSource source;
+  source.parts = [adapter](const StaticValue& value) -> std::vector<StoredPart> {
+    if (value.role == Role::adapter) return {adapter_part(adapter, value)};
+    return {};
+  };
   source.load = [adapter, weight](const StaticValue& value, std::span<std::byte> destination) {
     if (value.role == Role::adapter) return load_adapter(adapter, value, destination);
     return weight(value, destination);

@@ -69,6 +69,13 @@ tenon: graph: one of ... kernels failed, from ...: kernel ... to ...: the device
 ... --graphs off names the kernel...
 [exit 1]
 
+# The run that is gone on with after a failed graph names the kernel with graphs off.
+$ TENON_EMULATED_FAULT=adamw:1 tenon train --resume lost2 --graphs off 2>&1 | grep -A2 'it failed'
+tenon: ...: kernel adamw(f32[...: it failed: the device was lost (emulated)
+  What was saved before it is whole; the process must end to use the device again.
+  Then `tenon train --resume lost2` goes on from step 1.
+[exit 1]
+
 # On from there, to the bits of a run that nothing disturbed.
 $ bash train.sh whole > /dev/null 2>&1; tenon train --resume lost > /dev/null 2>&1; cmp lost/adapter/adapter_model.safetensors whole/adapter/adapter_model.safetensors && echo same
 same

@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"
 //
 #include "backend/cpu/attention_visible-inl.h"
+#include "backend/cpu/work_queue.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon {
@@ -111,6 +112,7 @@ void add_tile(const OnePass& pass, const VisibleTile& tile, int64_t at, int64_t 
 // A chunk of keys of one kv head against a chunk of queries of its heads.
 void add_chunk(const OnePass& pass, Range keys, Range queries, int64_t kv_head, const OnePassScratch& s) {
   const int64_t group = pass.sizes.group();
+  if (pass.begin(queries.begin) >= keys.end) return;
   load_keys(pass, keys, kv_head, s);
   for (int64_t row = queries.begin; row < queries.end; row += kVisibleRows) {
     const Range rows{row, std::min(row + kVisibleRows, queries.end)};
@@ -159,15 +161,12 @@ void attend_backward_once(const KernelCall& call) {
   clear(pass);
   const int64_t chunks = ceil_div(sizes.tokens, kVisibleChunk);
   for (int64_t step = 0; step < chunks; ++step) {
+    WorkQueue queue((chunks - step) * sizes.kv_heads);
     call.threads->run([&](int thread) {
       const OnePassScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
-      int64_t unit = 0;
-      for (int64_t index = 0; index + step < chunks; ++index) {
-        const Range keys = pass.chunk(index), queries = pass.chunk(index + step);
-        if (pass.begin(queries.begin) >= keys.end) continue;
-        for (int64_t kv_head = 0; kv_head < sizes.kv_heads; ++kv_head) {
-          if (unit++ % call.threads->size() == thread) add_chunk(pass, keys, queries, kv_head, scratch);
-        }
+      for (int64_t unit; (unit = queue.take()) < (chunks - step) * sizes.kv_heads;) {
+        const int64_t index = unit / sizes.kv_heads;
+        add_chunk(pass, pass.chunk(index), pass.chunk(index + step), unit % sizes.kv_heads, scratch);
       }
     });
   }

@@ -1,5 +1,6 @@
 // attention by tiles with a running softmax, as attention_flash, of which only what the mask leaves visible
-// is multiplied. Threads take blocks of queries in turn, so causal work is even.
+// is multiplied. Threads take blocks of queries as they come free, the last and longest first; a block's bits
+// do not depend on who computes it.
 #include "backend/cpu/gemm_tensor.h"
 #include "backend/cpu/kernel_support.h"
 
@@ -10,6 +11,7 @@
 #include <cmath>
 
 #include "backend/cpu/attention_visible-inl.h"
+#include "backend/cpu/work_queue.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon {
@@ -133,9 +135,12 @@ void attend_visible(const KernelCall& call) {
   const AttentionSizes sizes(*call.attrs, call.inputs[0].type.shape, call.inputs[2].type.shape);
   const int64_t parts = sizes.kv_heads * sizes.subgroups(), rows = sizes.query_block();  // parts of the heads
   const int64_t scratch_bytes = VisibleScratch(sizes, nullptr).bytes;
+  const int64_t units = ceil_div(sizes.tokens, rows) * parts;
+  WorkQueue queue(units);
   call.threads->run([&](int thread) {
     const VisibleScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
-    for (int64_t unit = thread; unit < ceil_div(sizes.tokens, rows) * parts; unit += call.threads->size()) {
+    for (int64_t taken; (taken = queue.take()) < units;) {
+      const int64_t unit = units - 1 - taken;
       const int64_t begin = unit / parts * rows;
       const int64_t kv_head = unit % parts / sizes.subgroups();
       const int64_t first = unit % sizes.subgroups() * kMostGroup;  // head within its group

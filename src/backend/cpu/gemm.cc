@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "backend/cpu/gemm_tile-inl.h"
+#include "backend/cpu/work_queue.h"
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "base/threads.h"
@@ -18,6 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
+constexpr int64_t kBlocksQueued = 4;  // blocks of rows for each thread, from which on they are queued
 constexpr int64_t kSliversAhead = 4, kDepthAhead = 64;  // from here on asking for panels ahead pays
 constexpr int64_t kDirectColumns = 64;                  // up to here a's rows are read where they lie
 
@@ -118,6 +120,31 @@ void multiply_shared(const Gemm& g, const GemmBlocking& blocking, Range rows, Ra
   }
 }
 
+// All rows against columns [columns.begin, columns.end) of b, packed. Many rows are taken as threads come
+// free, few are cut evenly.
+void multiply_panels(const Gemm& g, const GemmBlocking& blocking, Range columns,
+                     std::span<std::byte> workspace, ThreadPool& threads) {
+  const float* packed_b = reinterpret_cast<const float*>(workspace.data());
+  const int size = threads.size();
+  WorkQueue queue(g.m);
+  const bool queued = size > 1 && g.m >= kBlocksQueued * size * blocking.mc;
+  threads.run([&](int thread) {
+    const ThreadSpace space = thread_space(blocking, workspace, thread);
+    if (queued) {
+      for (Range rows; (rows = queue.take_several(blocking.mc, kSliver, size)).size() > 0;) {
+        multiply_shared(g, blocking, rows, columns, columns.begin, packed_b, space);
+      }
+      return;
+    }
+    if (thread >= blocking.row_parts * blocking.column_parts) return;
+    const Range rows = split_range(g.m, blocking.row_parts, thread / blocking.column_parts, kSliver);
+    Range own = split_range(columns.size(), blocking.column_parts, thread % blocking.column_parts, kPanel);
+    if (rows.size() <= 0 || own.size() <= 0) return;
+    own = {columns.begin + own.begin, columns.begin + own.end};
+    multiply_shared(g, blocking, rows, own, columns.begin, packed_b, space);
+  });
+}
+
 void multiply_by_rows(const Gemm& g, const GemmBlocking& blocking, std::span<std::byte> workspace,
                       ThreadPool& threads) {
   float* packed_b = reinterpret_cast<float*>(workspace.data());
@@ -141,14 +168,7 @@ void multiply_by_rows(const Gemm& g, const GemmBlocking& blocking, std::span<std
         pack_b(g.b, {begin, end}, depth, g.round_b, packed_b + depth.begin * kPanel, panel_rows * kPanel);
       }
     });
-    threads.run([&](int thread) {
-      if (thread >= blocking.row_parts * blocking.column_parts) return;
-      const Range rows = split_range(g.m, blocking.row_parts, thread / blocking.column_parts, kSliver);
-      Range columns = split_range(end - begin, blocking.column_parts, thread % blocking.column_parts, kPanel);
-      if (rows.size() <= 0 || columns.size() <= 0) return;
-      columns = {begin + columns.begin, begin + columns.end};
-      multiply_shared(g, blocking, rows, columns, begin, packed_b, thread_space(blocking, workspace, thread));
-    });
+    multiply_panels(g, blocking, {begin, end}, workspace, threads);
   }
 }
 

@@ -1,7 +1,7 @@
 // Matrix product over any dtypes, accumulated in f32: the engine under the matmul and cross-entropy kernels.
 // Operands are packed into panels in the caller's workspace (dtypes meet there), then multiplied tile by tile
-// in registers, as Goto and van de Geijn (2008) and BLIS do. The split over threads is static: the same
-// thread count gives the same bits. Never allocates.
+// in registers, as Goto and van de Geijn (2008) and BLIS do. The split over threads is static, or of rows,
+// which change no sum: the same thread count gives the same bits. Never allocates.
 #pragma once
 
 #include <cstddef>

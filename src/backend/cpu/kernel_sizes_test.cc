@@ -92,6 +92,7 @@ TEST(KernelSizes, ProductsOfEverySplit) {
            Product{40, 100, 77, true, true, bf16, f32, bf16},
            Product{200, 12, 300, true, false, f32, f32, f32},  // few columns
            Product{130, 16, 70, true, false, bf16, bf16, f32},
+           Product{800, 70, 96, false, true, f32, q8_0, f32},  // rows as threads come free
        }) {
     const Shape a = p.trans_a ? Shape{p.k, p.m} : Shape{p.m, p.k};
     const Shape b = p.trans_b ? Shape{p.n, p.k} : Shape{p.k, p.n};

@@ -6,19 +6,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "backend/cuda/cublaslt.h"
 #include "backend/cuda/cuda_facts.h"
 #include "backend/cuda/cuda_launches.h"
+#include "backend/cuda/cuda_loader.h"
 #include "backend/cuda/cuda_status.h"
 #include "backend/cuda/gpu_memory.h"
 #include "backend/cuda/kernel_list.h"
 #include "base/check.h"
-#include "base/threads.h"
 
 namespace tenon {
 namespace {
@@ -31,9 +29,6 @@ class CudaBuffer : public DeviceBuffer {
   CudaBuffer& operator=(const CudaBuffer&) = delete;
 };
 
-constexpr int64_t kStagingBytes = 32 << 20;  // of each of two pinned buffers
-constexpr int kMostCopyThreads = 8;
-constexpr size_t kBytesForThreads = 1 << 20;  // from here on a copy is shared
 constexpr int64_t kCodeBytes = 256 << 20;  // left for kernels, which are loaded when first used, and graphs
 
 class CudaDevice : public Device {
@@ -41,10 +36,7 @@ class CudaDevice : public Device {
   CudaDevice(DeviceFacts facts, const CudaOptions& options, cuda::GpuMemory before)
       : facts_(std::move(facts)), graphs_(options.graphs), index_(options.index), gpu_bytes_before_(before) {}
   ~CudaDevice() override {
-    for (int i = 0; i < 2; ++i) {
-      if (staged_[i] != nullptr) cudaEventDestroy(staged_[i]);
-      if (staging_[i] != nullptr) cudaFreeHost(staging_[i]);
-    }
+    loader_.reset();
     if (mark_ != nullptr) cudaFreeHost(mark_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
@@ -54,11 +46,8 @@ class CudaDevice : public Device {
   Status start() {
     RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream",
                          facts_.name);
-    for (int i = 0; i < 2; ++i) {
-      RETURN_IF_CUDA_ERROR(cudaMallocHost(&staging_[i], kStagingBytes), "pinning host memory", facts_.name);
-      RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&staged_[i], cudaEventDisableTiming), "making an event",
-                           facts_.name);
-    }
+    loader_.emplace(stream_, facts_.name);
+    RETURN_IF_ERROR(loader_->start());
     RETURN_IF_CUDA_ERROR(cudaHostAlloc(&mark_, sizeof(int32_t), cudaHostAllocMapped), "pinning host memory",
                          facts_.name);
     return measure_context();
@@ -70,7 +59,8 @@ class CudaDevice : public Device {
 
   DeviceMemoryUse memory_use() const override {
     const int64_t since = free_at_start_ - cuda::free_bytes();
-    return {context_bytes_, context_bytes_ + since};
+    return {context_bytes_, context_bytes_ + since, cuda::CudaLoader::kPinnedBytes,
+            cuda::CudaLoader::kLandingBytes};
   }
 
   Result<std::unique_ptr<DeviceBuffer>> allocate(int64_t bytes) override {
@@ -89,21 +79,13 @@ class CudaDevice : public Device {
     return std::unique_ptr<DeviceBuffer>(std::move(buffer));
   }
 
-  // Through two pinned buffers by turns: one is filled, by several threads since one does not keep the bus
-  // busy, while the other travels.
   Status upload(std::byte* to_device, std::span<const std::byte> from_host) override {
-    for (int turn = 0; !from_host.empty(); turn = 1 - turn) {
-      const size_t bytes = std::min<size_t>(from_host.size(), kStagingBytes);
-      RETURN_IF_CUDA_ERROR(cudaEventSynchronize(staged_[turn]), "copying to the device", facts_.name);
-      copy_by_threads(staging_[turn], from_host.first(bytes));
-      RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to_device, staging_[turn], bytes, cudaMemcpyHostToDevice, stream_),
-                           "copying to the device", facts_.name);
-      RETURN_IF_CUDA_ERROR(cudaEventRecord(staged_[turn], stream_), "copying to the device", facts_.name);
-      to_device += bytes;
-      from_host = from_host.subspan(bytes);
-    }
-    return {};
+    return loader_->upload(to_device, from_host);
   }
+  Status load(std::byte* to, DType dtype, std::span<const StoredPart> parts) override {
+    return loader_->load(to, dtype, parts);
+  }
+  Result<Loaded> finish_loading() override { return loader_->finish(); }
 
   Status download(std::span<std::byte> to_host, const std::byte* from_device) override {
     if (to_host.empty()) return {};
@@ -124,18 +106,6 @@ class CudaDevice : public Device {
   }
 
  private:
-  void copy_by_threads(void* to, std::span<const std::byte> from) {
-    if (from.size() < kBytesForThreads) {
-      std::memcpy(to, from.data(), from.size());
-      return;
-    }
-    if (!copiers_) copiers_.emplace(std::min(kMostCopyThreads, available_threads()));
-    copiers_->parallel_for(static_cast<int64_t>(from.size()), kArenaAlignment, [&](Range range) {
-      std::memcpy(static_cast<std::byte*>(to) + range.begin, from.data() + range.begin,
-                  static_cast<size_t>(range.size()));
-    });
-  }
-
   // The context, with streams, pinned buffers and libraries in place, is what the GPU holds more than before
   // it was opened; what is left is what can be planned for.
   Status measure_context() {
@@ -152,9 +122,7 @@ class CudaDevice : public Device {
   int64_t free_at_start_ = 0, context_bytes_ = 0;
   void* mark_ = nullptr;  // how far a graph has come
   cudaStream_t stream_ = nullptr;
-  std::optional<ThreadPool> copiers_;  // once something large is loaded
-  void* staging_[2] = {};
-  cudaEvent_t staged_[2] = {};
+  std::optional<cuda::CudaLoader> loader_;
 };
 
 }  // namespace

@@ -8,12 +8,14 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/cuda_device.h"
 #include "backend/cuda/device_errors.h"
 #include "backend/cuda/kernel_list.h"
 #include "backend/cuda/kernel_resources.h"
+#include "backend/cuda/loading.h"
 
 namespace tenon {
 namespace {
@@ -21,6 +23,7 @@ namespace {
 constexpr int kRuntime = 13000;  // CUDA's version, as a real build has it
 constexpr int64_t kContextBytes = int64_t{256} << 20;
 constexpr int64_t kMemoryBytes = int64_t{4} << 30;
+constexpr int64_t kChunkBytes = cuda::kLeastChunkBytes;  // so that small models have many
 constexpr const char* kLost = "the device was lost (emulated)";
 
 // A fault to be had on demand, so that tests see what a failing GPU does. TENON_EMULATED_FAULT is
@@ -127,7 +130,9 @@ class EmulatedDevice : public Device {
   const DeviceFacts& facts() const override { return facts_; }
   std::span<const KernelDef> kernels() const override { return cuda::all_kernels(); }
   bool reads_host_memory() const override { return false; }
-  DeviceMemoryUse memory_use() const override { return {kContextBytes, kContextBytes + allocated_bytes_}; }
+  DeviceMemoryUse memory_use() const override {
+    return {kContextBytes, kContextBytes + allocated_bytes_, kChunkBytes, kChunkBytes};
+  }
   Result<std::unique_ptr<DeviceBuffer>> allocate(int64_t bytes) override {
     RETURN_IF_ERROR(fault_.device_status());
     allocated_bytes_ += bytes;
@@ -137,6 +142,27 @@ class EmulatedDevice : public Device {
     RETURN_IF_ERROR(fault_.device_status());
     if (!from_host.empty()) std::memcpy(to_device, from_host.data(), from_host.size());
     return {};
+  }
+  Status load(std::byte* to, DType dtype, std::span<const StoredPart> parts) override {
+    RETURN_IF_ERROR(fault_.device_status());
+    alignas(cuda::kPackedRowAlignment) std::byte packed[kChunkBytes];
+    const auto send = [&](const cuda::Chunk& chunk) {
+      loaded_bytes_ += chunk.bytes();
+      std::byte* const at = chunk.part->unchanged ? to + chunk.to_bytes : packed;
+      cuda::pack(chunk, {0, cuda::pack_units(chunk)}, at);
+      if (at == packed) cuda::launch_unpack(nullptr, chunk, packed, to, dtype, loads_, &not_finite_);
+      return Status();
+    };
+    for (const StoredPart& part : parts) {
+      RETURN_IF_ERROR(cuda::for_each_chunk(part, dtype, kChunkBytes, send));
+    }
+    ++loads_;
+    return {};
+  }
+  Result<Loaded> finish_loading() override {
+    RETURN_IF_ERROR(fault_.device_status());
+    loads_ = 0;
+    return cuda::loaded_report(std::exchange(loaded_bytes_, 0), std::exchange(not_finite_, cuda::kAllFinite));
   }
   Status download(std::span<std::byte> to_host, const std::byte* from_device) override {
     RETURN_IF_ERROR(fault_.device_status());
@@ -153,6 +179,8 @@ class EmulatedDevice : public Device {
  private:
   DeviceFacts facts_;
   Fault fault_;
+  int64_t loads_ = 0, loaded_bytes_ = 0;
+  unsigned long long not_finite_ = cuda::kAllFinite;
   int64_t allocated_bytes_ = 0;  // by now, given back or not
 };
 

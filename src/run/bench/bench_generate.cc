@@ -9,6 +9,8 @@
 
 #include "base/checked_math.h"
 #include "base/process_memory.h"
+#include "base/threads.h"
+#include "io/page_cache.h"
 #include "models/cache_layout.h"
 #include "run/session.h"
 
@@ -151,6 +153,14 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+// How fast the bytes that a device with memory of its own loads can come at best.
+Result<double> loading_ceiling(const BenchModel& model, const Device& device) {
+  constexpr int64_t kMostBytes = int64_t{8} << 30;
+  if (!model.model || device.reads_host_memory()) return 0.0;
+  return page_cache_bytes_per_second(model.model->checkpoint.files(),
+                                     std::min(kMostLoadingThreads, available_threads()), kMostBytes);
+}
+
 }  // namespace
 
 Result<GenerateBench> bench_generate(const BenchModel& model, Device& device,
@@ -163,20 +173,28 @@ Result<GenerateBench> bench_generate(const BenchModel& model, Device& device,
   out.decode_weight_bytes = weight_bytes(plan);
   out.arena_bytes = plan.arena_bytes();
   out.external_bytes = plan.external_bytes;
+  ASSIGN_OR_RETURN(out.page_cache_bytes_per_second, loading_ceiling(model, device));
   const Clock::time_point opening = Clock::now();
   RETURN_IF_ERROR(bench.open(std::move(plan), device));
   out.load_seconds = seconds_since(opening);
+  out.load = bench.session().executor().load_report();
+  int64_t used_before = 0;
   for (int64_t i = 0; i <= settings.repeat; ++i) {
     Clock::time_point begin = Clock::now();
     RETURN_IF_ERROR(bench.prefill(static_cast<uint64_t>(i)));
     const double prefill = seconds_since(begin);
     begin = Clock::now();
     RETURN_IF_ERROR(bench.decode());
-    if (i == 0) continue;
+    if (i == 0) {
+      used_before = device.memory_use().used_bytes;
+      continue;
+    }
     out.prefill_seconds.push_back(prefill);
     out.decode_seconds.push_back(seconds_since(begin));
   }
   out.peak_resident_bytes = peak_resident_bytes();
+  out.memory = device.memory_use();
+  out.grown_bytes = out.memory.used_bytes - used_before;
   if (settings.times_kernels) {
     Session& session = bench.session();
     ASSIGN_OR_RETURN(out.decode_kernels, time_kernels(session.executor(), *session.plan().find(kDecode), 5));

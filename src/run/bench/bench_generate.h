@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "exec/executor.h"
 #include "run/bench/bench_model.h"
 #include "run/bench/kernel_times.h"
 #include "run/programs.h"
@@ -28,6 +29,11 @@ struct GenerateBench {
   int64_t decode_flops = 0;         // of all new tokens
   int64_t decode_weight_bytes = 0;  // read by one decoding run whatever the caches hold
   double load_seconds = 0;  // of opening the session: memory, weights, what is fixed before the first run
+  LoadReport load;          // of the weights alone
+  // Of the model's files, in the same run; 0: nothing is loaded of them.
+  double page_cache_bytes_per_second = 0;
+  DeviceMemoryUse memory;   // after the timed runs
+  int64_t grown_bytes = 0;  // of device memory during them
   int64_t arena_bytes = 0;
   int64_t external_bytes = 0;
   int64_t peak_resident_bytes = 0;
