@@ -13,7 +13,7 @@
 #include "io/gguf_writer.h"
 #include "io/safetensors.h"
 #include "io/write_file.h"
-#include "models/gguf_layouts.h"
+#include "models/gguf_names.h"
 #include "run/model.h"
 #include "run/probe.h"
 #include "run/session.h"

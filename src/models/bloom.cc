@@ -167,9 +167,10 @@ Result<ModelSpec> read_mpt(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kFalconGguf = {GgufLayout{"falcon"}};
 constexpr Family kFamilies[] = {
     {"bloom", {"bloom"}, {}, read_bloom},
-    {"falcon", {"falcon"}, {}, read_falcon},
+    {"falcon", {"falcon"}, kFalconGguf, read_falcon},
     {"mpt", {"mpt"}, {}, read_mpt},
 };
 

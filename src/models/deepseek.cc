@@ -131,15 +131,18 @@ Result<ModelSpec> read_minicpm3(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kDeepseek2Gguf = {GgufLayout{"deepseek2"}};
+constexpr std::array kMinicpm3Gguf = {GgufLayout{"minicpm3"}};
+
 constexpr Family kFamilies[] = {
-    {"deepseek_v2", {"deepseek_v2"}, {}, read_deepseek_v2},
-    {"deepseek_v3", {"deepseek_v3", "glm4_moe_lite", "sarvam_mla"}, {}, read_deepseek_v3},
+    {"deepseek_v2", {"deepseek_v2"}, kDeepseek2Gguf, read_deepseek_v2},
+    {"deepseek_v3", {"deepseek_v3", "glm4_moe_lite", "sarvam_mla"}, kDeepseek2Gguf, read_deepseek_v3},
     {"deepseek_v32", {"deepseek_v32", "glm_moe_dsa"}, {}, read_deepseek_v32},
     {"mistral4", {"mistral4"}, {}, read_mistral4},
     {"axk1", {"axk1"}, {}, read_axk1},
     {"axk2", {"axk2"}, {}, read_axk2},
-    {"youtu", {"youtu"}, {}, read_youtu},
-    {"minicpm3", {"minicpm3"}, {}, read_minicpm3},
+    {"youtu", {"youtu"}, kDeepseek2Gguf, read_youtu},
+    {"minicpm3", {"minicpm3"}, kMinicpm3Gguf, read_minicpm3},
 };
 
 }  // namespace

@@ -164,11 +164,13 @@ Result<ModelSpec> read_hyperclovax(ConfigReader& config) {
 
 constexpr std::array kGraniteGguf = {GgufLayout{"granite", /*permuted_rope=*/true}};
 
+constexpr std::array kGranitemoeGguf = {GgufLayout{"granitemoe", /*permuted_rope=*/true}};
+constexpr std::array kGranitemoehybridGguf = {GgufLayout{"granitehybrid", /*permuted_rope=*/true}};
 constexpr Family kFamilies[] = {
     {"granite", {"granite"}, kGraniteGguf, read_granite},
-    {"granitemoe", {"granitemoe", "granitemoeshared"}, {}, read_granite_moe},
+    {"granitemoe", {"granitemoe", "granitemoeshared"}, kGranitemoeGguf, read_granite_moe},
     {"granitemoe_swa", {"granitemoe_swa"}, {}, read_granite_moe_swa},
-    {"granitemoehybrid", {"granitemoehybrid"}, {}, read_granite_hybrid},
+    {"granitemoehybrid", {"granitemoehybrid"}, kGranitemoehybridGguf, read_granite_hybrid},
     {"granite_swa", {"granite_swa"}, {}, read_granite_swa},
     {"hyperclovax", {"hyperclovax"}, {}, read_hyperclovax},
 };

@@ -153,9 +153,11 @@ Result<ModelSpec> read_lfm3(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kLfm2Gguf = {GgufLayout{"lfm2"}};
+constexpr std::array kLfm2MoeGguf = {GgufLayout{"lfm2moe"}};
 constexpr Family kFamilies[] = {
-    {"lfm2", {"lfm2"}, {}, read_lfm2},
-    {"lfm2_moe", {"lfm2_moe"}, {}, read_lfm2_moe},
+    {"lfm2", {"lfm2"}, kLfm2Gguf, read_lfm2},
+    {"lfm2_moe", {"lfm2_moe"}, kLfm2MoeGguf, read_lfm2_moe},
     {"lfm3", {"lfm3"}, {}, read_lfm3},
 };
 

@@ -156,6 +156,7 @@ constexpr std::array kArceeGguf = {GgufLayout{"arcee", /*permuted_rope=*/true}};
 constexpr std::array kErnie45Gguf = {GgufLayout{"ernie4_5"}};
 constexpr std::array kHunyuanDenseGguf = {GgufLayout{"hunyuan-dense"}};
 constexpr std::array kSeedOssGguf = {GgufLayout{"seed_oss"}};
+constexpr std::array kExaoneGguf = {GgufLayout{"exaone"}};
 
 constexpr Family kFamilies[] = {
     {"llama", {"llama"}, kLlamaGguf, read_llama},
@@ -171,7 +172,7 @@ constexpr Family kFamilies[] = {
     {"ernie4_5", {"ernie4_5"}, kErnie45Gguf, read_ernie},
     {"seed_oss", {"seed_oss"}, kSeedOssGguf, read_seed},
     {"hunyuan", {"hunyuan_v1_dense"}, kHunyuanDenseGguf, read_hunyuan},
-    {"exaone", {"exaone"}, {}, read_exaone},
+    {"exaone", {"exaone"}, kExaoneGguf, read_exaone},
 };
 
 }  // namespace

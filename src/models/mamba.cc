@@ -111,9 +111,11 @@ Result<ModelSpec> read_jamba(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kMambaGguf = {GgufLayout{"mamba"}};
+constexpr std::array kJambaGguf = {GgufLayout{"jamba"}};
 constexpr Family kFamilies[] = {
-    {"mamba", {"mamba", "falcon_mamba"}, {}, read_mamba},
-    {"jamba", {"jamba"}, {}, read_jamba},
+    {"mamba", {"mamba", "falcon_mamba"}, kMambaGguf, read_mamba},
+    {"jamba", {"jamba"}, kJambaGguf, read_jamba},
 };
 
 }  // namespace

@@ -220,11 +220,14 @@ Result<ModelSpec> read_falcon_h1(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kMamba2Gguf = {GgufLayout{"mamba2"}};
+constexpr std::array kNemotronHGguf = {GgufLayout{"nemotron_h"}, GgufLayout{"nemotron_h_moe"}};
+constexpr std::array kFalconH1Gguf = {GgufLayout{"falcon-h1"}};
 constexpr Family kFamilies[] = {
-    {"mamba2", {"mamba2"}, {}, read_mamba2},
-    {"nemotron_h", {"nemotron_h"}, {}, read_nemotron_h},
+    {"mamba2", {"mamba2"}, kMamba2Gguf, read_mamba2},
+    {"nemotron_h", {"nemotron_h"}, kNemotronHGguf, read_nemotron_h},
     {"bamba", {"bamba"}, {}, read_bamba},
-    {"falcon_h1", {"falcon_h1"}, {}, read_falcon_h1},
+    {"falcon_h1", {"falcon_h1"}, kFalconH1Gguf, read_falcon_h1},
 };
 
 }  // namespace

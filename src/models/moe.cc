@@ -299,7 +299,8 @@ Result<ModelSpec> read_llama4(ConfigReader& config) {
   moe.scale_inputs = true;
   const int64_t step = config.positive_or("interleave_moe_layer_step", 1);
   std::vector<double> sparse = config.numbers_or_empty("moe_layers");
-  for (size_t i = 0; sparse.empty() && i < spec.blocks.size(); ++i) {
+  const bool listed = !sparse.empty();
+  for (size_t i = 0; !listed && i < spec.blocks.size(); ++i) {
     if ((static_cast<int64_t>(i) + 1) % step == 0) sparse.push_back(static_cast<double>(i));
   }
   if (!config.status().ok()) return spec;
@@ -364,18 +365,21 @@ constexpr std::array kErnieMoeGguf = {GgufLayout{"ernie4_5-moe"}};
 constexpr std::array kQwen2moeGguf = {GgufLayout{"qwen2moe"}};
 constexpr std::array kQwen3moeGguf = {GgufLayout{"qwen3moe"}};
 
+constexpr std::array kLlama4Gguf = {GgufLayout{"llama4"}};
+constexpr std::array kHunyuanV1MoeGguf = {GgufLayout{"hunyuan-moe"}};
+constexpr std::array kMinimaxM2Gguf = {GgufLayout{"minimax-m2"}};
 constexpr Family kFamilies[] = {
-    {"llama4", {"llama4_text"}, {}, read_llama4},
+    {"llama4", {"llama4_text"}, kLlama4Gguf, read_llama4},
     {"exaone_moe", {"exaone_moe"}, {}, read_exaone_moe},
     {"mixtral", {"mixtral"}, {}, read_mixtral},
     {"qwen2_moe", {"qwen2_moe"}, kQwen2moeGguf, read_qwen2_moe},
     {"qwen3_moe", {"qwen3_moe"}, kQwen3moeGguf, read_qwen3_moe},
     {"olmoe", {"olmoe", "flex_olmo"}, kOlmoeGguf, read_olmoe},
-    {"minimax_m2", {"minimax_m2"}, {}, read_minimax_m2},
+    {"minimax_m2", {"minimax_m2"}, kMinimaxM2Gguf, read_minimax_m2},
     {"glm4_moe", {"glm4_moe", "solar_open"}, kGlm4moeGguf, read_glm4_moe},
     {"dots1", {"dots1"}, kDots1Gguf, read_dots1},
     {"ernie4_5_moe", {"ernie4_5_moe"}, kErnieMoeGguf, read_ernie_moe},
-    {"hunyuan_v1_moe", {"hunyuan_v1_moe"}, {}, read_hunyuan_moe},
+    {"hunyuan_v1_moe", {"hunyuan_v1_moe"}, kHunyuanV1MoeGguf, read_hunyuan_moe},
     {"gpt_oss", {"gpt_oss"}, kGptOssGguf, read_gpt_oss},
 };
 

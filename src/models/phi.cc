@@ -49,11 +49,12 @@ Result<ModelSpec> read_phi(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kPhi2Gguf = {GgufLayout{"phi2"}};
 constexpr std::array kPhi3Gguf = {GgufLayout{"phi3"}};
 
 constexpr Family kFamilies[] = {
     {"phi3", {"phi3"}, kPhi3Gguf, read_phi3},
-    {"phi", {"phi"}, {}, read_phi},
+    {"phi", {"phi"}, kPhi2Gguf, read_phi},
 };
 
 }  // namespace

@@ -11,7 +11,9 @@
 #include "ir/builder.h"
 #include "models/family.h"
 #include "models/forward.h"
+#include "models/gguf_architectures.h"
 #include "models/gguf_layouts.h"
+#include "models/gguf_names.h"
 
 namespace tenon {
 namespace {
@@ -103,6 +105,12 @@ Status check_finite(const Checkpoint& checkpoint, const SourceBlock& block, cons
   return {};
 }
 
+// The values of a row that the file has as -exp(x), where it does.
+void undo_negative_exp(const SourceBlock& block, std::vector<float>& row) {
+  if (!gguf_holds_negative_exp(block.tensor)) return;
+  for (float& value : row) value = std::log(-value);
+}
+
 // Puts `elements` values at element `at` of a matrix of `dtype`.
 void narrow(const float* from, DType dtype, std::byte* matrix, int64_t at, int64_t elements) {
   quantise_row(dtype, from, matrix + *dtype_bytes(dtype, at), elements);
@@ -124,11 +132,12 @@ struct StoredParts {
   bool whole = false;
 };
 
-StoredParts stored_parts(const ModelSpec& spec, const WeightNeed& need, bool gguf) {
+StoredParts stored_parts(const ModelSpec& spec, const Checkpoint& checkpoint, const WeightNeed& need) {
+  const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
   StoredParts parts;
   const auto cut = spec.stored.find(need.name);
   if (gguf) {
-    parts.blocks = gguf_blocks(spec, need.name);
+    parts.blocks = gguf_blocks(spec, checkpoint, need.name);
   } else if (cut != spec.stored.end()) {
     parts.blocks = cut->second;
   }
@@ -156,6 +165,21 @@ Error wrong_shape(const Checkpoint& checkpoint, const SourceBlock& block, const 
       "The configuration and the weights are not of the same model.");
 }
 
+// GGUF drops axes of one element, adds them, or cuts a vector into rows: the values and their order are the
+// same.
+void use_needed_axes(SourceBlock& block, const Shape& needed) {
+  const auto squeezed = [](const Shape& shape) {
+    std::vector<int64_t> axes;
+    for (int i = 0; i < shape.rank(); ++i) {
+      if (shape[i] != 1) axes.push_back(shape[i]);
+    }
+    return axes;
+  };
+  const bool vector = needed.rank() == 1 && block.stored_shape.elements() == needed.elements();
+  if (is_block_quantised(block.stored)) return;
+  if (vector || squeezed(block.stored_shape) == squeezed(needed)) block.stored_shape = needed;
+}
+
 // Whether a weight is a table of whole numbers: experts by token id.
 bool holds_ids(const ModelSpec& spec, std::string_view name) {
   return std::any_of(spec.blocks.begin(), spec.blocks.end(), [&](const BlockSpec& block) {
@@ -177,7 +201,7 @@ Result<WeightSource> find_source(const Lookup& lookup, const WeightNeed& need,
                                  std::vector<std::string>& missing) {
   const auto& [spec, checkpoint, prefix, permuted] = lookup;
   const bool gguf = checkpoint.format() == CheckpointFormat::gguf;
-  const StoredParts parts = stored_parts(spec, need, gguf);
+  const StoredParts parts = stored_parts(spec, checkpoint, need);
   WeightSource source{need.name, need.shape, {}, parts.whole};
   const bool ids = holds_ids(spec, need.name);
   int64_t next_row = 0;
@@ -190,10 +214,17 @@ Result<WeightSource> find_source(const Lookup& lookup, const WeightNeed& need,
       ASSIGN_OR_RETURN(found, find_stored(checkpoint, spec.quantisation, block, ids));
       if (!found) block.tensor = prefix.apply(wanted.tensor);
     }
+    if (!found && gguf && source.whole && wanted.tensor.ends_with(".ffn_norm.weight")) {
+      // Falcon-H1's files leave the suffix out.
+      block.tensor = wanted.tensor.substr(0, wanted.tensor.rfind('.'));
+      ASSIGN_OR_RETURN(found, find_stored(checkpoint, spec.quantisation, block, ids));
+      if (!found) block.tensor = wanted.tensor;
+    }
     if (!found) {
       missing.push_back(block.tensor);
       continue;
     }
+    if (gguf && source.whole) use_needed_axes(block, need.shape);
     if (source.whole && block.stored_shape != need.shape)
       return wrong_shape(checkpoint, block, need.shape.text());
     if (block.rows == 0) {
@@ -231,6 +262,7 @@ Status load_rows(const Checkpoint& checkpoint, const SourceBlock& block, const M
     } else {
       read_stored_row(checkpoint, block, stored_row(block, r), row.data());
     }
+    undo_negative_exp(block, row);
     const float* begin = row.data() + (one_row ? 0 : block.from_column);
     RETURN_IF_ERROR(check_finite(checkpoint, block, begin, elements, stored_row(block, r)));
     narrow(begin, dtype, destination, (block.row + r) * logical.columns + block.column, elements);
@@ -325,7 +357,8 @@ bool has_whole_rows(const WeightSource& source) {
 }
 
 bool is_stored_as(const WeightSource& source, DType dtype) {
-  return source.whole && source.stored() == dtype && source.blocks[0].rope_heads == 0;
+  return source.whole && source.stored() == dtype && source.blocks[0].rope_heads == 0 &&
+         !gguf_holds_negative_exp(source.tensor());
 }
 
 Status load_weight(const Checkpoint& checkpoint, const WeightSource& source, DType dtype,
