@@ -14,6 +14,8 @@
 #include "io/checkpoint.h"
 #include "io/gguf_writer.h"
 #include "io/write_file.h"
+#include "models/weight_parts.h"
+#include "run/model.h"
 #include "run/probe.h"
 #include "tests/golden_reference.h"
 #include "tests/test_device.h"
@@ -35,7 +37,7 @@ struct Converted {
   std::string test_name() const { return golden + (does("absorb") ? "_absorbed" : ""); }
 };
 
-std::vector<Converted> read_families() {
+std::vector<Converted> read_families(const char* action = "") {
   std::ifstream file(source_tree() + "/tests/gguf_names.txt");
   std::vector<Converted> out;
   for (std::string line; std::getline(file, line);) {
@@ -52,6 +54,7 @@ std::vector<Converted> read_families() {
       while (words >> b) out.back().keys.back().words.push_back(b);
     }
   }
+  std::erase_if(out, [&](const Converted& each) { return !each.does(action); });
   return out;
 }
 
@@ -443,8 +446,24 @@ TEST_P(GgufFamily, GivesTheNumbersOfTheFolder) {
   EXPECT_LE(distance(got, want), 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, GgufFamily, testing::ValuesIn(read_families()),
-                         [](const auto& info) { return info.param.test_name(); });
+// A GPU converts what is stored, but not -exp(x) to x.
+class GgufWithStates : public GgufFamily {};
+
+TEST_P(GgufWithStates, DecaysAreMadeOnTheHost) {
+  use_llama_cpp_settings();
+  write_gguf(out + "/model.gguf");
+  if (HasFailure()) return;
+  const auto model = open_model(out + "/model.gguf");
+  ASSERT_TRUE(model.ok()) << model.error().text();
+  for (const WeightSource& source : model->weights.sources) {
+    const bool decay = source.tensor().ends_with(".ssm_a");
+    EXPECT_EQ(weight_parts(model->checkpoint, source, DType::f32).empty(), decay) << source.name;
+  }
+}
+
+constexpr auto kTestName = [](const auto& info) { return info.param.test_name(); };
+INSTANTIATE_TEST_SUITE_P(Families, GgufFamily, testing::ValuesIn(read_families()), kTestName);
+INSTANTIATE_TEST_SUITE_P(Families, GgufWithStates, testing::ValuesIn(read_families("scan")), kTestName);
 
 }  // namespace
 }  // namespace tenon

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "models/gguf_names.h"
+
 namespace tenon {
 namespace {
 
@@ -101,6 +105,10 @@ bool stored_place(const StoredPart& part, int64_t columns, int64_t element, int6
 std::vector<StoredPart> weight_parts(const Checkpoint& checkpoint, const WeightSource& source, DType dtype) {
   const int64_t columns = columns_of(source.shape);
   std::vector<StoredPart> parts;
+  const bool other_values =
+      std::any_of(source.blocks.begin(), source.blocks.end(),
+                  [](const SourceBlock& block) { return gguf_holds_negative_exp(block.tensor); });
+  if (other_values) return parts;
   for (const SourceBlock& block : source.blocks) parts.push_back(part_of(checkpoint, block, columns, dtype));
   if (is_stored_as(source, dtype)) {
     StoredPart& whole = parts.front();

@@ -10,7 +10,8 @@
 namespace tenon {
 
 // The parts of `source` as a weight of `dtype`. What none of them covers is zero. Spans point into the
-// checkpoint's mapped files.
+// checkpoint's mapped files. None where the file has other values than the weight (gguf_names.h), which
+// load_weight() makes.
 std::vector<StoredPart> weight_parts(const Checkpoint& checkpoint, const WeightSource& source, DType dtype);
 
 // What is wrong with a weight whose element `element` is not finite: bad_file, naming the stored tensor and
