@@ -13,6 +13,7 @@
 #include "run/model.h"
 #include "run/probe.h"
 #include "tests/golden_reference.h"
+#include "tests/scratch_folder.h"
 #include "tests/test_device.h"
 
 namespace tenon {
@@ -41,7 +42,7 @@ std::vector<float> floats_of(const Stored& tensor) {
 class CheckpointFamilies : public testing::Test {
  protected:
   void SetUp() override {
-    out = testing::TempDir() + "/families_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    out = scratch_folder() + "/families_" + testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(out);
     fs::create_directories(out);
   }

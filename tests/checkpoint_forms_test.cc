@@ -17,6 +17,7 @@
 #include "run/model.h"
 #include "run/probe.h"
 #include "run/session.h"
+#include "tests/scratch_folder.h"
 #include "tests/tensor_files.h"
 
 namespace tenon {
@@ -48,7 +49,7 @@ std::vector<Weight> golden_weights() {
 class CheckpointForms : public testing::Test {
  protected:
   void SetUp() override {
-    folder = testing::TempDir() + "/forms_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder = scratch_folder() + "/forms_" + testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(folder);
     fs::create_directories(folder);
     device = make_cpu_device(2);

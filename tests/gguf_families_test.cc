@@ -18,6 +18,7 @@
 #include "run/model.h"
 #include "run/probe.h"
 #include "tests/golden_reference.h"
+#include "tests/scratch_folder.h"
 #include "tests/test_device.h"
 
 namespace tenon {
@@ -72,7 +73,7 @@ class GgufFamily : public testing::TestWithParam<Converted> {
     if (!paths.contains(GetParam().golden)) GTEST_SKIP() << "there is no golden of it";
     golden = open_golden(paths.at(GetParam().golden));
     config = Json::parse(*read_file(golden.folder + "/config.json"));
-    out = testing::TempDir() + "/gguf_" + GetParam().test_name();
+    out = scratch_folder() + "/gguf_" + GetParam().test_name();
     fs::create_directories(out + "/hf");
   }
   void TearDown() override { fs::remove_all(out); }

@@ -1,4 +1,5 @@
 #include "tests/golden_reference.h"
+#include "tests/scratch_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -91,7 +92,7 @@ GoldenReference unpack(const std::string& path) {
   EXPECT_TRUE(header.ok()) << path;
   if (!header.ok()) return out;
   const PackedFile packed{std::move(*file), std::move(*header)};
-  out.folder = testing::TempDir() + "/golden_" + golden_name(path);
+  out.folder = scratch_folder() + "/" + golden_name(path);
   out.tokens = path;
   fs::create_directories(out.folder + "/adapter");
   EXPECT_TRUE(write_file_atomic(out.folder + "/config.json", packed.text("config")).ok());

@@ -51,7 +51,7 @@ struct GoldenReference {
   double slack() const { return projected ? 1.6 : 1; }
 };
 
-// A packed file is put into a folder below testing::TempDir(). A failed expectation where it cannot be read.
+// A packed file is put into scratch_folder(). A failed expectation where it cannot be read.
 GoldenReference open_golden(const std::string& path);
 
 }  // namespace tenon

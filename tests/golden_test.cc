@@ -2,7 +2,6 @@
 // whole path (checkpoint, spec, programs, plan, kernels). Tolerances as in the goldens' README: 2e-5, or four
 // times the reference's own float32 error where that is more.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "run/model.h"
 #include "run/probe.h"
 #include "tests/golden_reference.h"
+#include "tests/scratch_folder.h"
 #include "tests/test_device.h"
 
 namespace tenon {
@@ -59,8 +59,7 @@ class Golden : public testing::TestWithParam<std::string> {
   TensorFile run(ProbeRequest request) {
     request.model = want.folder;
     request.tokens = want.tokens;
-    request.out = testing::TempDir() + "/probe_" + golden_name(GetParam()) + "_" +
-                  std::to_string(::getpid()) + ".safetensors";  // suites run beside each other
+    request.out = scratch_folder() + "/probe_" + golden_name(GetParam()) + ".safetensors";
     const auto summary = probe(request, *device);
     // A GPU that lacks a kernel for an op refuses the plan.
     if (!summary.ok() && summary.error().code == ErrorCode::unsupported &&

@@ -13,6 +13,7 @@
 #include "io/safetensors.h"
 #include "io/write_file.h"
 #include "io/write_points.h"
+#include "tests/scratch_folder.h"
 
 namespace tenon {
 namespace {
@@ -31,7 +32,7 @@ MergeRequest request_into(const std::string& out) {
 }
 
 TEST(Merge, LeavesNothingWhereTheDiskIsFull) {
-  const std::string out = testing::TempDir() + "/tenon_merge_test";
+  const std::string out = scratch_folder() + "/merge_test";
   fs::remove_all(out);
   const auto device = make_cpu_device(1);
   int64_t points = 0;
@@ -61,7 +62,7 @@ TEST(Merge, LeavesNothingWhereTheDiskIsFull) {
 
 // The process dies at a write: the model is there whole or not at all, and merging again makes it.
 TEST(Merge, AKillLeavesNoPartOfAModel) {
-  const std::string out = testing::TempDir() + "/tenon_merge_kill_test";
+  const std::string out = scratch_folder() + "/merge_kill_test";
   const auto device = make_cpu_device(1);
   fs::remove_all(out);
   ASSERT_TRUE(merge_adapter(request_into(out), *device).ok());
@@ -111,9 +112,9 @@ void write_faint_adapter(const std::string& folder) {
 
 // T39: what is smaller than the rounding of the merged weights is gone, and that is refused.
 TEST(Merge, AnAdapterThatRoundingSwallowsIsRefused) {
-  const std::string adapter = testing::TempDir() + "/tenon_faint_adapter";
+  const std::string adapter = scratch_folder() + "/faint_adapter";
   write_faint_adapter(adapter);
-  MergeRequest request = request_into(testing::TempDir() + "/tenon_merge_faint");
+  MergeRequest request = request_into(scratch_folder() + "/merge_faint");
   fs::remove_all(request.out);
   request.adapter = adapter;
   request.check = true;

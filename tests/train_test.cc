@@ -12,6 +12,7 @@
 #include "run/probe.h"
 #include "run/prompt.h"
 #include "run/train/trainer.h"
+#include "tests/scratch_folder.h"
 #include "tests/test_device.h"
 
 namespace tenon {
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 class Train : public testing::Test {
  protected:
   void SetUp() override {
-    folder = fs::path(testing::TempDir()) / ("train_" + std::string(info()->name()));
+    folder = fs::path(scratch_folder()) / ("train_" + std::string(info()->name()));
     fs::remove_all(folder);
     fs::create_directories(folder);
     const std::string command = TENON_SOURCE_DIR "/tests/make_tiny_model " + model();
