@@ -28,7 +28,7 @@ class ConfigReader {
   // Absent keys and nulls are the same thing.
   bool has(std::string_view key) const;
 
-  int64_t integer(std::string_view key);   // required
+  int64_t integer(std::string_view key);  // required
   // Required, 1 .. 2^24, and no three sizes together so large that a weight of them could not be counted.
   int64_t positive(std::string_view key);
   int64_t positive_or(std::string_view key, int64_t otherwise);
