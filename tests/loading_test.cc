@@ -11,14 +11,13 @@
 #include "models/weight_parts.h"
 #include "run/model.h"
 #include "tests/golden_reference.h"
+#include "tests/loading_fixture.h"
 #include "tests/test_device.h"
 
 namespace tenon {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-class Loading : public testing::Test {
+class Loading : public LoadingTest {
  protected:
   void SetUp() override {
     DeviceArguments arguments;
@@ -26,19 +25,6 @@ class Loading : public testing::Test {
     auto opened = open_device(arguments);
     if (!opened.ok()) GTEST_SKIP() << opened.error().text();
     device = std::move(opened).value();
-  }
-
-  // What the device makes of the parts, in a buffer of zeros.
-  Bytes loaded(std::span<const StoredPart> parts, const Type& type) {
-    auto buffer = device->allocate(type.bytes());
-    CHECK(buffer.ok());
-    EXPECT_TRUE(device->load((*buffer)->data(), type.dtype, parts).ok());
-    auto report = device->finish_loading();
-    CHECK(report.ok(), report.error().text());
-    bad = report->not_finite;
-    Bytes out(static_cast<size_t>(type.bytes()));
-    EXPECT_TRUE(device->download(out, (*buffer)->data()).ok());
-    return out;
   }
 
   void expect_as_on_host(const Checkpoint& checkpoint, const WeightSource& source, DType dtype) {
@@ -49,27 +35,7 @@ class Loading : public testing::Test {
         << checkpoint.path() << ": " << source.name << " as " << dtype_name(dtype);
     EXPECT_FALSE(bad.has_value());
   }
-
-  std::unique_ptr<Device> device;
-  std::optional<NotFinite> bad;
 };
-
-// A matrix in memory, rows of `columns` values, all of it a part.
-StoredPart part_of(const Bytes& bytes, DType dtype, int64_t columns) {
-  StoredPart part;
-  part.bytes = bytes;
-  part.dtype = dtype;
-  part.row_bytes = *dtype_bytes(dtype, columns);
-  part.rows = static_cast<int64_t>(bytes.size()) / part.row_bytes;
-  part.columns = columns;
-  part.to_row = columns;
-  return part;
-}
-
-Bytes bytes_of(const std::vector<float>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  return {bytes.begin(), bytes.end()};
-}
 
 std::vector<float> floats_of(const Bytes& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));

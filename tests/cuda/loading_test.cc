@@ -7,53 +7,19 @@
 #include <vector>
 
 #include "backend/cuda/cuda_device.h"
+#include "tests/loading_fixture.h"
 
 namespace tenon {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-class Loading : public testing::Test {
+class Loading : public LoadingTest {
  protected:
   void SetUp() override {
     auto opened = open_cuda_device({});
     ASSERT_TRUE(opened.ok()) << opened.error().text();
     device = std::move(opened).value();
   }
-
-  // What the device makes of the parts, in a buffer of zeros.
-  Bytes loaded(std::span<const StoredPart> parts, const Type& type) {
-    auto buffer = device->allocate(type.bytes());
-    CHECK(buffer.ok());
-    EXPECT_TRUE(device->load((*buffer)->data(), type.dtype, parts).ok());
-    auto report = device->finish_loading();
-    CHECK(report.ok(), report.error().text());
-    bad = report->not_finite;
-    Bytes out(static_cast<size_t>(type.bytes()));
-    EXPECT_TRUE(device->download(out, (*buffer)->data()).ok());
-    return out;
-  }
-
-  std::unique_ptr<Device> device;
-  std::optional<NotFinite> bad;
 };
-
-// A matrix in memory, rows of `columns` values, all of it a part.
-StoredPart part_of(const Bytes& bytes, DType dtype, int64_t columns) {
-  StoredPart part;
-  part.bytes = bytes;
-  part.dtype = dtype;
-  part.row_bytes = *dtype_bytes(dtype, columns);
-  part.rows = static_cast<int64_t>(bytes.size()) / part.row_bytes;
-  part.columns = columns;
-  part.to_row = columns;
-  return part;
-}
-
-Bytes bytes_of(const std::vector<float>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  return {bytes.begin(), bytes.end()};
-}
 
 TEST_F(Loading, PlacesPartsOfRowsAndColumns) {
   const Bytes stored = bytes_of({0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33});
