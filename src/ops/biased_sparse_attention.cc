@@ -1,7 +1,6 @@
 #include "ops/biased_sparse_attention.h"
 
-#include <algorithm>
-
+#include "ops/needed_gradients.h"
 #include "ops/sparse_attention_rules.h"
 
 namespace tenon {
@@ -12,18 +11,14 @@ constexpr SparseLayout kPaged = {.biased = true, .paged = true};
 
 std::vector<ValueId> gradient(const GradientSite& site) {
   const auto& in = site.op.inputs;
-  std::vector<ValueId> gradients(in.size());
-  if (std::none_of(site.needed.begin(), site.needed.end(), [](bool needed) { return needed; }))
-    return gradients;
+  if (!any_needed(site)) return needed_gradients(site, {});
   const bool sinks = site.op.attrs.flag("sinks");
   std::vector<ValueId> inputs = {
       in[0], in[1], in[2], in[3], site.op.outputs[0], site.op.outputs[1], site.output_gradients[0]};
   if (sinks) inputs.push_back(in[4]);
   const auto found =
       biased_sparse_attention_grad(site.builder, std::move(inputs), sinks, site.op.attrs.real("scale"));
-  for (size_t i = 0; i < 3; ++i) {
-    if (site.needed[i]) gradients[i] = found[i];
-  }
+  std::vector<ValueId> gradients = needed_gradients(site, std::span(found).first(3));
   if (sinks && site.needed[4]) gradients[4] = found[3];
   return gradients;
 }

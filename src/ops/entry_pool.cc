@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/needed_gradients.h"
 #include "ops/rules.h"
 
 namespace tenon {
@@ -57,15 +58,11 @@ InferredTypes infer_cached(const OpSite& site) {
 }
 
 std::vector<ValueId> gradient(const GradientSite& site) {
-  std::vector<ValueId> gradients(4);
-  if (!site.needed[0] && !site.needed[1] && !site.needed[2]) return gradients;
+  if (!any_needed(site)) return needed_gradients(site, {});
   const auto& in = site.op.inputs;
   const auto found = entry_pool_grad(site.builder, {in[0], in[1], in[2]}, in[3], site.output_gradients[0],
                                      site.op.attrs.integer("parts"));
-  for (size_t i = 0; i < 3; ++i) {
-    if (site.needed[i]) gradients[i] = found[i];
-  }
-  return gradients;
+  return needed_gradients(site, found);
 }
 
 Cost cost(const OpSite& site) {

@@ -4,6 +4,7 @@
 
 #include "base/checked_math.h"
 #include "ops/linear_attention_rules.h"
+#include "ops/needed_gradients.h"
 
 namespace tenon {
 namespace {
@@ -38,16 +39,12 @@ InferredTypes infer_cached(const OpSite& site) {
 
 std::vector<ValueId> gradient(const GradientSite& site) {
   const auto& in = site.op.inputs;
-  std::vector<ValueId> gradients(in.size());
-  const bool any = std::any_of(site.needed.begin(), site.needed.end(), [](bool needed) { return needed; });
-  if (!any) return gradients;
+  if (!any_needed(site)) return needed_gradients(site, {});
   const bool beta = in.size() == 6;
   const LinearAttentionInputs inputs{in[0], in[1], in[2], in[3], beta ? in[5] : ValueId{}};
   const auto found = linear_attention_grad(site.builder, inputs, in[4], site.op.outputs[1],
                                            site.output_gradients[0], linear_attention_options(site.op.attrs));
-  for (size_t i = 0; i < 4; ++i) {
-    if (site.needed[i]) gradients[i] = found[i];
-  }
+  std::vector<ValueId> gradients = needed_gradients(site, std::span(found).first(4));
   if (beta && site.needed[5]) gradients[5] = found[4];
   return gradients;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/needed_gradients.h"
 #include "ops/rules.h"
 
 namespace tenon {
@@ -49,14 +50,10 @@ InferredTypes infer_grad(const OpSite& site) {
 }
 
 std::vector<ValueId> gradient(const GradientSite& site) {
-  std::vector<ValueId> gradients(site.op.inputs.size());
-  if (!site.needed[0] && !site.needed[1]) return gradients;
+  if (!any_needed(site)) return needed_gradients(site, {});
   const auto found =
       running_max_grad(site.builder, site.op.outputs[0], site.output_gradients[0], site.op.inputs[2]);
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (site.needed[i]) gradients[i] = found[i];
-  }
-  return gradients;
+  return needed_gradients(site, found);
 }
 
 Cost cost(const OpSite& site) {

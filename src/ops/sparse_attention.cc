@@ -1,5 +1,6 @@
 #include "ops/sparse_attention.h"
 
+#include "ops/needed_gradients.h"
 #include "ops/sparse_attention_rules.h"
 
 namespace tenon {
@@ -8,17 +9,13 @@ namespace {
 constexpr SparseLayout kPacked = {}, kGrad = {.grad = true}, kPaged = {.paged = true};
 
 std::vector<ValueId> gradient(const GradientSite& site) {
-  std::vector<ValueId> gradients(4);
-  if (!site.needed[0] && !site.needed[1] && !site.needed[2]) return gradients;
+  if (!any_needed(site)) return needed_gradients(site, {});
   const auto& in = site.op.inputs;
   const auto found = sparse_attention_grad(
       site.builder,
       {in[0], in[1], in[2], in[3], site.op.outputs[0], site.op.outputs[1], site.output_gradients[0]},
       site.op.attrs.real("scale"));
-  for (size_t i = 0; i < 3; ++i) {
-    if (site.needed[i]) gradients[i] = found[i];
-  }
-  return gradients;
+  return needed_gradients(site, found);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/checked_math.h"
+#include "ops/needed_gradients.h"
 #include "ops/rules.h"
 
 namespace tenon {
@@ -63,15 +64,10 @@ InferredTypes infer_cached(const OpSite& site) {
 
 std::vector<ValueId> gradient(const GradientSite& site) {
   const auto& in = site.op.inputs;
-  std::vector<ValueId> gradients(in.size());
-  const bool any = std::any_of(site.needed.begin(), site.needed.end(), [](bool needed) { return needed; });
-  if (!any) return gradients;
+  if (!any_needed(site)) return needed_gradients(site, {});
   const auto found = wkv_grad(site.builder, {in[0], in[1], in[2], in[3]}, in[4], site.op.outputs[1],
                               site.output_gradients[0], site.op.attrs.integer("chunk"));
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (site.needed[i]) gradients[i] = found[i];
-  }
-  return gradients;
+  return needed_gradients(site, found);
 }
 
 template <int64_t kFlops>
