@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """What llama.cpp computes on golden families as GGUF files, beside their numbers.
 
-    tools/gguf_reference.py GOLDEN_ROOT [FAMILY ...]
+    tools/gguf_reference.py [--tenon BINARY] GOLDEN_ROOT [FAMILY ...]
 
 Writes each family of tests/gguf_names.txt with the names, metadata and changes to weights that are stated there
-(tools/make_gguf_names.py), runs llama.cpp on it and prints the distance of its logits from the golden's: small where
-the layout is the one that llama.cpp reads. Its products are rounded (float16 caches), so that 1e-2 is close. Needs
-gguf, numpy, safetensors and llama-cpp-python.
+(tools/make_gguf_names.py), runs llama.cpp on it and prints the distance of its logits from the golden's, and from those
+that `tenon probe` gives for the same file: about 1e-6 where the layout is the one that llama.cpp reads. docs/gguf.md
+says why some are not. Needs gguf, numpy, safetensors and llama-cpp-python.
 """
+import argparse
 import ctypes
 import json
 import os
 import re
+import statistics
+import subprocess
 import sys
 import tempfile
 
@@ -41,6 +44,16 @@ def layer_kinds(config):
     return config.get("layer_types") or config.get("layers_block_type")
 
 
+def setting(config, key):
+    for part in key.split("."):
+        config = config.get(part) if config else None
+    return config
+
+
+def first_of(config, *keys):
+    return next(config[key] for key in keys if config.get(key) is not None)
+
+
 def add_metadata(writer, name, config, lines):
     added = set()
 
@@ -54,16 +67,24 @@ def add_metadata(writer, name, config, lines):
             writer.add_uint32(key, value)
         elif isinstance(value, float):
             writer.add_float32(key, value)
+        elif isinstance(value, str):
+            writer.add_string(key, value)
         else:
             writer.add_array(key, value)
 
     for kind, key, first, *rest in lines:
         if kind == "value":
             add(key, json.loads(first))
-        elif config.get(first) is not None:
+        elif setting(config, first) is not None:
             if kind == "key":
                 if not key.endswith("nextn_predict_layers"):
-                    add(key, config[first])
+                    add(key, setting(config, first))
+            elif kind == "flags":
+                add(key, [each == rest[0] for each in config[first]])
+            elif kind == "sections":
+                add(key, (setting(config, first) + [0, 0])[:4])
+            elif kind == "quantiles":
+                add(key, [float(statistics.NormalDist().inv_cdf(each)) if each else -float("inf") for each in config[first]])
             elif kind == "list":
                 add(key, [config[first] if kind == rest[0] else 0 for kind in layer_kinds(config)])
             else:
@@ -73,14 +94,24 @@ def add_metadata(writer, name, config, lines):
     if rope:
         rope = rope.get("full_attention", rope)
         head = config.get("qk_rope_head_dim") or config.get("head_dim") or (
-            config["hidden_size"] // config["num_attention_heads"])
+            first_of(config, "hidden_size", "d_model") // first_of(config, "num_attention_heads", "n_heads"))
         add(name + ".rope.freq_base", float(rope["rope_theta"]))
         add(name + ".rope.dimension_count", int(rope.get("partial_rotary_factor", 1) * head))
         if rope.get("rope_type") == "yarn":
             writer.add_string(name + ".rope.scaling.type", "yarn")
             add(name + ".rope.scaling.factor", rope["factor"])
             add(name + ".rope.scaling.original_context_length", rope["original_max_position_embeddings"])
-            add(name + ".rope.scaling.yarn_log_multiplier", 0.1 * rope["mscale_all_dim"])
+            if "mscale_all_dim" in rope:
+                add(name + ".rope.scaling.yarn_log_multiplier", 0.1 * rope["mscale_all_dim"])
+
+
+def llama3_factors(config):
+    rope = config["rope_parameters"]
+    dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    waves = 2 * np.pi * rope["rope_theta"] ** (np.arange(0, dim, 2) / dim)
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    smooth = np.clip((rope["original_max_position_embeddings"] / waves - low) / (high - low), 0, 1)
+    return (1 / ((1 - smooth) / rope["factor"] + smooth)).astype(np.float32)
 
 
 def permute(w, heads):
@@ -101,7 +132,19 @@ def multiply(module, w, c):
     return (w * by).astype(np.float32)
 
 
-def converted(module, gguf_name, w, actions, c):
+def tile(module, w, c):
+    """Heads of values, from all of a key head to the first of every key, the second of every key ..."""
+    part, heads, keys = module.split(".")[-1], c["linear_num_value_heads"], c["linear_num_key_heads"]
+    order = np.arange(heads).reshape(keys, -1).T.ravel()
+    dim = 1 if part in ("in_proj_a", "in_proj_b", "A_log", "dt_bias") else c["linear_value_head_dim"]
+    order = (order[:, None] * dim + np.arange(dim)).ravel()
+    if part == "out_proj":
+        return w[:, order]
+    first = 2 * keys * c["linear_key_head_dim"] if part in ("in_proj_qkv", "conv1d") else 0
+    return np.concatenate([w[:first], w[first:][order]]) if part != "norm" else w
+
+
+def converted(module, suffix, gguf_name, w, actions, c):
     """Pairs of a GGUF name without its suffix, and values."""
     part = module.split(".")[-1]
     if "split" in actions and ".experts." in module:
@@ -124,14 +167,27 @@ def converted(module, gguf_name, w, actions, c):
     if "rows" in actions and part == "input_linear":
         half, kind = w.shape[-2] // 2, "_shexp.weight" if "shared" in module else "_exps.weight"
         return [("ffn_gate" + kind, w[..., :half, :]), ("ffn_up" + kind, w[..., half:, :])]
+    if "qkvz" in actions and part == "in_proj_qkvz":
+        keys, dim = c["linear_num_key_heads"], c["linear_key_head_dim"]
+        by_key = w.reshape(keys, -1, w.shape[-1])
+        values = (by_key.shape[1] - 2 * dim) // 2
+        q, k, v, z = (x.reshape(-1, w.shape[-1]) for x in np.split(by_key, (dim, 2 * dim, 2 * dim + values), 1))
+        return [("attn_qkv.weight", np.concatenate([q, k, v])), ("attn_gate.weight", z)]
+    if "tiled" in actions and ".linear_attn." in module:
+        w = tile(module, w, c)
+    if "turn" in actions and w.ndim == 2 and part in ("c_attn", "c_proj", "c_fc"):
+        w = w.T
+    if "cut" in actions and ".experts." in module:
+        w = w.reshape(c["ffn_config"]["moe_num_experts"], -1, w.shape[-1])
+        w = w.swapaxes(1, 2) if part == "w2" else w
     leaf = gguf_name.rstrip("!").removesuffix(".bias").split(".")[-1]
     if "permute" in actions and leaf in ("attn_q", "attn_k"):
         w = permute(w, c["num_attention_heads"] if leaf == "attn_q" else c["num_key_value_heads"])
-    if "shift" in actions and module.endswith("norm"):
+    if "shift" in actions and suffix == ".weight" and module.endswith("norm") and ".linear_attn." not in module:
         w = w + 1
     if "regroup" in actions and leaf == "attn_qkv":
-        groups = c.get("num_kv_heads", c["num_attention_heads"])
-        dim = c["hidden_size"] // c["num_attention_heads"]
+        heads = first_of(c, "num_attention_heads", "n_head")
+        groups, dim = c.get("num_kv_heads", heads), c["hidden_size"] // heads
         by_group = w.reshape(groups, -1, dim, *w.shape[1:])
         w = np.concatenate([x.reshape(-1, *w.shape[1:]) for x in (by_group[:, :-2], by_group[:, -2], by_group[:, -1])])
     if "scan" in actions:
@@ -156,17 +212,24 @@ def write_gguf(path, root, family):
     writer = gguf.GGUFWriter(path, name)
     writer.add_tokenizer_model("no_vocab")
     add_metadata(writer, name, config, lines)
-    stacked = {}
+    stacked, streams, lists = {}, {}, {}
     for tensor, w in load_file(f"{root}/{golden}/model.safetensors").items():
         if config.get("tie_word_embeddings") and tensor == "lm_head.weight":
             continue
         suffix = next((s for s in (".weight", ".bias") if tensor.endswith(s)), "")
         module = tensor.removesuffix(suffix)
-        block = re.search(r"\.(?:layers|h)\.(\d+)", module)
+        block = re.search(r"\.(?:layers|h|blocks)\.(\d+)", module)
         expert = re.search(r"experts\.(\d+)", module)
-        general = re.sub(r"experts\.\d+", "experts.E", re.sub(r"\.(layers|h)\.\d+", r".\1.N", module))
+        if "streams" in actions and (found := re.match(r"model\.altup_(proj|unembed_proj)ections\.(\d+)", module)):
+            target = {"proj": "altup_proj.weight", "unembed_proj": "altup_unembd_proj.weight"}[found[1]]
+            streams.setdefault(target, {})[int(found[2])] = w
+            continue
+        if "listed" in actions and ".act_fn." in module:
+            lists.setdefault("xielu." + module.split(".")[-1], {})[int(block[1])] = float(w.ravel()[0])
+            continue
+        general = re.sub(r"experts\.\d+", "experts.E", re.sub(r"\.(layers|h|blocks)\.\d+", r".\1.N", module))
         found = names[general]
-        for part, values in converted(general, found, w, actions, config):
+        for part, values in converted(general, suffix, found, w, actions, config):
             if part:
                 target = f"blk.{block[1]}.{part}"
             else:
@@ -180,8 +243,12 @@ def write_gguf(path, root, family):
                 if target.endswith(".bias") and values.ndim == 2 and values.shape[0] == 1:
                     values = values[0]
                 writer.add_tensor(target, np.ascontiguousarray(values, np.float32))
-    for target, experts in stacked.items():
+    for key, values in lists.items():
+        writer.add_array(key, [values[layer] for layer in sorted(values)])
+    for target, experts in (stacked | streams).items():
         writer.add_tensor(target, np.stack([experts[e] for e in sorted(experts)]).astype(np.float32))
+    if (config.get("rope_parameters") or {}).get("rope_type") == "llama3":
+        writer.add_tensor("rope_freqs.weight", llama3_factors(config))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -195,6 +262,7 @@ def logits(path, sequences):
     params = lc.llama_context_default_params()
     params.n_ctx, params.n_threads, params.n_threads_batch = 256, 1, 1
     params.type_k = params.type_v = 0
+    params.flash_attn_type = lc.LLAMA_FLASH_ATTN_TYPE_DISABLED  # it rounds to float16
     context = lc.llama_init_from_model(model, params)
     vocab = lc.llama_vocab_n_tokens(lc.llama_model_get_vocab(model))
     out = []
@@ -212,30 +280,55 @@ def logits(path, sequences):
     return np.array(out)
 
 
-def main():
+def distance(got, want):
+    return f"{np.linalg.norm(got - want) / np.linalg.norm(want):.1e}"
+
+
+def tenon_logits(tenon, path, tokens):
+    out = path + ".safetensors"
+    ran = subprocess.run([tenon, "probe", "--model", path, "--tokens", tokens, "--out", out, "--compute", "f32"],
+                         capture_output=True, text=True)
+    if ran.returncode:
+        raise RuntimeError(ran.stderr.strip())
+    return load_file(out)["logits"]
+
+
+def compare(family, root, tenon):
     said = []
     log = lc.llama_log_callback(lambda level, text, _: said.append(text.decode()) if level >= 3 else None)
     lc.llama_backend_init()
     lc.llama_log_set(log, ctypes.c_void_p(0))
-    root, wanted = sys.argv[1], sys.argv[2:]
-    for family in read_families():
-        if wanted and family[0] not in wanted:
+    tokens = f"{root}/{family[0]}/golden.safetensors"
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/m.gguf"
+        write_gguf(path, root, family)
+        golden = load_file(tokens)
+        got = logits(path, golden["input_ids"])
+        if got is None:
+            return f"not loaded: {' '.join(said)[-300:].strip()}"
+        beside = f", tenon {distance(tenon_logits(tenon, path, tokens), got)}" if tenon else ""
+        return f"golden {distance(got, golden['logits'])}{beside}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tenon", help="the program, to compare its logits too")
+    parser.add_argument("--row", type=int, help="one family, by its place in the list")
+    parser.add_argument("root")
+    parser.add_argument("families", nargs="*")
+    args = parser.parse_args()
+    families = read_families()
+    if args.row is not None:
+        return print(compare(families[args.row], args.root, args.tenon))
+    for row, family in enumerate(families):
+        if args.families and family[0] not in args.families:
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            said.clear()
-            title = f"{family[0]} as {family[1]} ({' '.join(sorted(family[2]))})"
-            try:
-                write_gguf(folder + "/m.gguf", root, family)
-                golden = load_file(f"{root}/{family[0]}/golden.safetensors")
-                got = logits(folder + "/m.gguf", golden["input_ids"])
-            except Exception as error:
-                print(f"{title}: {error!r}")
-                continue
-            if got is None:
-                print(f"{title}: not loaded: {' '.join(said)[-300:].strip()}")
-                continue
-            want = golden["logits"]
-            print(f"{title}: {np.linalg.norm(got - want) / np.linalg.norm(want):.1e}", flush=True)
+        # A process for each, since llama.cpp ends on what it does not expect.
+        command = [sys.executable, __file__, "--row", str(row), args.root]
+        command += ["--tenon", args.tenon] if args.tenon else []
+        ran = subprocess.run(command, capture_output=True, text=True)
+        said = ran.stdout.strip() if ran.returncode == 0 else f"ended: {ran.stderr.strip().splitlines()[-1]}"
+        print(f"{family[0]} as {family[1]} ({' '.join(sorted(family[2]))}): {said}", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ keys from its constants.py. What the converter does to weights (convert_hf_to_gg
 Needs gguf 0.19 and safetensors. Lines: `family GOLDEN ARCHITECTURE ACTION...`, then `name MODULE GGUF`, where N is a
 block, E an expert and ! says that there is no suffix, and metadata: `key GGUF CONFIG` of a key of config.json, `value GGUF VALUE`, `sum GGUF CONFIG
 CONFIG`, `product GGUF CONFIG CONFIG`, and `list GGUF CONFIG KIND`, which has the key's value for layers of that kind
-and 0 for others.
+and 0 for others. `flags GGUF CONFIG KIND` has true for those, `quantiles GGUF CONFIG` a list of shares as deviations
+of a normal distribution. Keys of config.json in an object have a dot.
 """
 import json
 import re
@@ -24,7 +25,11 @@ from safetensors import safe_open
 # other (Llama 4). rows: gate and up one after the other, not transposed (Granite). regroup: queries, keys and values of
 # groups to all queries, all keys, all values. absorb: kv_b of latent attention as k_b, transposed, and v_b. scan: A_log
 # to -exp(A_log), convolutions without the axis of one. heads: A and D with an axis of one, the norm by group.
-# multiply: Falcon-H1's multipliers into the weights.
+# multiply: Falcon-H1's multipliers into the weights. tiled: heads of values in a delta rule from all of a key head to the
+# first of every key, the second of every key ... (Qwen3.5). qkvz: the delta rule's projection by key head to all queries,
+# keys and values, and the gates apart (Qwen3-Next). turn: matrices transposed (GPT-2). streams: projections between
+# streams stacked (Gemma 3n). cut: experts below each other to stacked ones, w2 transposed (DBRX). listed: parameters of
+# the activation into lists of the metadata (Apertus).
 FAMILIES = [
     ("llama", "llama", "permute"), ("mixtral", "llama", "permute stack"), ("qwen25_tied", "qwen2", ""),
     ("qwen3", "qwen3", ""), ("qwen2_moe", "qwen2moe", "stack"), ("qwen3_moe", "qwen3moe", "stack"),
@@ -50,6 +55,11 @@ FAMILIES = [
     ("granitemoehybrid", "granitehybrid", "permute rows scan heads"), ("llama4_text", "llama4", "halves"),
     ("exaone", "exaone", ""),
     ("hunyuan_v1_moe", "hunyuan-moe", "stack"), ("minimax_m2", "minimax-m2", "stack"),
+    ("qwen3_next", "qwen3next", "shift stack scan qkvz"), ("qwen3_5", "qwen35", "shift scan tiled"),
+    ("qwen3_5_moe", "qwen35moe", "shift stack scan tiled"), ("gemma3n", "gemma3n", "streams"), ("gpt2", "gpt2", "turn"),
+    ("gpt_bigcode", "starcoder", ""), ("bloom", "bloom", "regroup"), ("mpt", "mpt", ""), ("dbrx", "dbrx", "cut"),
+    ("phimoe", "phimoe", "stack"), ("apertus", "apertus", "listed"), ("bitnet", "bitnet", ""),
+    ("afmoe", "afmoe", "stack"), ("exaone_moe", "exaone-moe", "stack"), ("olmo3", "olmo2", ""),
 ]
 # Keys of config.json and what the converter calls them, where a family has them.
 KEYS = [
@@ -98,6 +108,16 @@ NEMOTRON = ["value {arch}.block_count 4", "key {arch}.attention.layer_norm_epsil
             "key {arch}.ssm.time_step_rank mamba_num_heads", "key {arch}.ssm.group_count n_groups",
             "product {arch}.ssm.inner_size mamba_num_heads mamba_head_dim",
             "list {arch}.attention.head_count_kv num_key_value_heads full_attention"]
+DELTA = ["key {arch}.ssm.conv_kernel linear_conv_kernel_dim", "key {arch}.ssm.state_size linear_key_head_dim",
+         "key {arch}.ssm.group_count linear_num_key_heads", "key {arch}.ssm.time_step_rank linear_num_value_heads",
+         "product {arch}.ssm.inner_size linear_num_value_heads linear_value_head_dim"]
+GPT = ["key {arch}.block_count n_layer", "key {arch}.embedding_length n_embd", "key {arch}.feed_forward_length n_inner",
+       "key {arch}.context_length n_positions", "key {arch}.attention.head_count n_head",
+       "key {arch}.attention.layer_norm_epsilon layer_norm_epsilon"]
+MPT = ["key {arch}.block_count n_layers", "key {arch}.embedding_length d_model", "key {arch}.context_length max_seq_len",
+       "key {arch}.attention.head_count n_heads", "value {arch}.attention.layer_norm_epsilon 1e-05",
+       "key {arch}.attention.clamp_kqv attn_config.clip_qkv"]
+SLIDING = ["flags {arch}.attention.sliding_window_pattern layer_types sliding_attention"]
 # Metadata of single families, before what KEYS has.
 PARTICULAR = {
     "deepseek2": LATENT + GROUPS, "deepseek2 absorb": ABSORBED + GROUPS, "minicpm3": LATENT,
@@ -126,6 +146,29 @@ PARTICULAR = {
                "key {arch}.interleave_moe_layer_step interleave_moe_layer_step"],
     "hunyuan-moe": ["key {arch}.expert_feed_forward_length intermediate_size",
                     "key {arch}.expert_used_count moe_topk"],
+    "qwen3next": DELTA, "qwen35": DELTA + ["sections {arch}.rope.dimension_sections rope_parameters.mrope_section"],
+    "qwen35moe": DELTA + ["sections {arch}.rope.dimension_sections rope_parameters.mrope_section"],
+    "gemma3n": ["key {arch}.altup.active_idx altup_active_idx", "key {arch}.altup.num_inputs altup_num_inputs",
+                "key {arch}.embedding_length_per_layer_input hidden_size_per_layer_input",
+                "key {arch}.attention.shared_kv_layers num_kv_shared_layers",
+                "quantiles {arch}.activation_sparsity_scale activation_sparsity_pattern"] + SLIDING,
+    "gpt2": GPT, "starcoder": GPT + ["value {arch}.attention.head_count_kv 1"],
+    "bloom": ["key {arch}.block_count n_layer", "key {arch}.attention.head_count n_head",
+              "key {arch}.attention.head_count_kv n_head", "value {arch}.context_length 256",
+              "value {arch}.feed_forward_length 192",
+              "key {arch}.attention.layer_norm_epsilon layer_norm_epsilon"],
+    "mpt": MPT + ["value {arch}.feed_forward_length 128",
+                  "value {arch}.attention.max_alibi_bias 8.0"],
+    "dbrx": MPT + ["key {arch}.feed_forward_length ffn_config.ffn_hidden_size",
+                   "key {arch}.attention.head_count_kv attn_config.kv_n_heads",
+                   "key {arch}.expert_count ffn_config.moe_num_experts",
+                   "key {arch}.expert_used_count ffn_config.moe_top_k"],
+    "olmo": ["value {arch}.attention.layer_norm_epsilon 1e-05"], "dots1": ["value {arch}.expert_gating_func 2"],
+    "bitnet": ["key {arch}.hidden_activation hidden_act"],
+    "afmoe": ["key {arch}.expert_shared_count num_shared_experts", "key {arch}.expert_weights_scale route_scale",
+              "value {arch}.expert_weights_norm true", "key {arch}.leading_dense_block_count num_dense_layers",
+              "value {arch}.expert_gating_func 2"],
+    "exaone-moe": ["key {arch}.expert_shared_count num_shared_experts", "value {arch}.expert_gating_func 2"] + SLIDING,
     "minimax-m2": ["key {arch}.expert_feed_forward_length intermediate_size", "value {arch}.expert_gating_func 2"],
 }
 OF_GOLDEN = {
@@ -134,8 +177,11 @@ OF_GOLDEN = {
     "deepseek_v2_qlora": ["value {arch}.expert_gating_func 1"],
     "youtu": ["value {arch}.expert_shared_count 0", "key {arch}.leading_dense_block_count num_hidden_layers",
               "key {arch}.expert_feed_forward_length intermediate_size"],
+    "olmo3": SLIDING, "qwen3_5_moe": ["value {arch}.full_attention_interval 3"],
     "lfm2": ["value {arch}.feed_forward_length 56"], "falcon_mamba": ["value {arch}.ssm.dt_b_c_rms true"],
 }
+# What transformers and the files that the converter knows call a module.
+OTHER_NAMES = [("transformer.", ""), ("attn_sub_norm", "inner_attn_ln"), ("ffn_sub_norm", "ffn_layernorm")]
 EXPERTS = {"gate_proj": "ffn_gate_exps", "up_proj": "ffn_up_exps", "down_proj": "ffn_down_exps",
            "w1": "ffn_gate_exps", "w3": "ffn_up_exps", "w2": "ffn_down_exps"}
 
@@ -146,7 +192,8 @@ def main():
     for family, name, actions in FAMILIES:
         folder = f"{sys.argv[1]}/{family}"
         config = json.load(open(folder + "/config.json"))
-        layers = config.get("num_hidden_layers") or len(config["layers_block_type"])
+        layers = next((config[key] for key in ("num_hidden_layers", "n_layer", "n_layers") if key in config),
+                      None) or len(config["layers_block_type"])
         names = get_tensor_name_map(architectures[name], layers)
         print("family", family, name, actions)
         with safe_open(folder + "/model.safetensors", "np") as file:
@@ -159,9 +206,11 @@ def main():
             else:
                 module = re.sub(r"\.(weight|bias)$", "", tensor)
                 found = names.get_name(module)
+                for own, other in OTHER_NAMES:
+                    found = found or names.get_name(module.replace(own, other))
                 if not found and names.get_name(tensor):
                     found = names.get_name(tensor) + "!"  # Falcon-H1's norms before the feed-forward
-                elif tensor.endswith((".A_log", ".D")):
+                elif found and tensor.endswith((".A_log", ".D")):
                     found += "!"
                 if module.endswith("e_score_correction_bias"):
                     found = (names.get_name(module.removesuffix("_bias")) or found) + ".bias"
@@ -169,7 +218,7 @@ def main():
                     found += ".bias"
                 elif module.endswith("dt_bias"):
                     found = names.get_name(module.removesuffix("dt_bias") + "dt_proj") + ".bias"
-            seen.setdefault(re.sub(r"\.(layers|h)\.\d+", r".\1.N", module),
+            seen.setdefault(re.sub(r"\.(layers|h|blocks)\.\d+", r".\1.N", module),
                             re.sub(r"blk\.\d+", "blk.N", found) if found else "-")
         for module, found in sorted(seen.items()):
             print("name", module, found)

@@ -24,6 +24,7 @@ struct CheckpointData {
   std::vector<std::string> files;
   std::vector<MappedFile> maps;  // one for each file
   std::vector<CheckpointTensor> tensors;
+  std::vector<CheckpointTensor> metadata_arrays;  // in the file's order
   Json config;
   std::optional<Json> generation_config;
   std::optional<GgufFile> gguf;
@@ -218,6 +219,22 @@ Result<CheckpointData> open_huggingface(const std::string& folder, const Listing
   return data;
 }
 
+// Arrays of f32 among the metadata, which lie in the file as tensors do.
+std::vector<CheckpointTensor> metadata_arrays(const GgufFile& gguf, std::span<const std::byte> file) {
+  std::vector<CheckpointTensor> out;
+  for (const GgufEntry& entry : gguf.metadata) {
+    const GgufValue& value = entry.value;
+    if (value.type != GgufType::array || value.element_type != GgufType::f32) continue;
+    CheckpointTensor tensor;
+    tensor.name = std::string(entry.key);
+    tensor.shape = Shape{value.count};
+    tensor.offset_bytes = value.raw.data() - file.data();
+    tensor.size_bytes = static_cast<int64_t>(value.raw.size());
+    out.push_back(std::move(tensor));
+  }
+  return out;
+}
+
 Result<CheckpointData> open_gguf(const std::string& path) {
   CheckpointData data;
   data.format = CheckpointFormat::gguf;
@@ -231,6 +248,7 @@ Result<CheckpointData> open_gguf(const std::string& path) {
                        "Join them first: llama-gguf-split --merge FIRST_PART OUT.gguf.");
   }
   for (const TensorEntry& entry : file->tensors) data.tensors.push_back({entry, 0});
+  data.metadata_arrays = metadata_arrays(*file, map.bytes());
   data.files.push_back(path);
   data.maps.push_back(std::move(map));
   data.gguf = std::move(file).value();
@@ -312,7 +330,9 @@ std::span<const CheckpointTensor> Checkpoint::tensors() const {
 
 const CheckpointTensor* Checkpoint::find(std::string_view name) const {
   const auto at = std::ranges::lower_bound(data_->tensors, name, {}, &CheckpointTensor::name);
-  return at == data_->tensors.end() || at->name != name ? nullptr : &*at;
+  if (at != data_->tensors.end() && at->name == name) return &*at;
+  const auto array = std::ranges::find(data_->metadata_arrays, name, &CheckpointTensor::name);
+  return array == data_->metadata_arrays.end() ? nullptr : &*array;
 }
 
 Result<const CheckpointTensor*> Checkpoint::require(std::string_view name) const {

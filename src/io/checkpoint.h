@@ -52,6 +52,7 @@ class Checkpoint {
   std::span<const std::string> files() const;
   // Sorted by name; names are unique.
   std::span<const CheckpointTensor> tensors() const;
+  // A tensor, or an array of f32 among GGUF's metadata by its key, which is none of tensors().
   const CheckpointTensor* find(std::string_view name) const;  // null where missing
   // find(), with an error (not_found) that names the tensor and the checkpoint.
   Result<const CheckpointTensor*> require(std::string_view name) const;

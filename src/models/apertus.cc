@@ -25,8 +25,10 @@ Result<ModelSpec> read_apertus(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kApertusGguf = {GgufLayout{"apertus"}};
+
 constexpr Family kFamilies[] = {
-    {"apertus", {"apertus", "apertus1p5_text"}, {}, read_apertus},
+    {"apertus", {"apertus", "apertus1p5_text"}, kApertusGguf, read_apertus},
 };
 
 }  // namespace

@@ -156,6 +156,7 @@ Result<ModelSpec> read_mpt(ConfigReader& config) {
   attention->require(!attention->flag_or("prefix_lm", false), "prefix_lm", "is not supported");
   const double clip = attention->number_or("clip_qkv", 0), scale = attention->number_or("softmax_scale", 0);
   const double most = attention->number_or("alibi_bias_max", 8);
+  attention->require(most > 0, "alibi_bias_max", "must be positive");
   RETURN_IF_ERROR(attention->status());
   for (BlockSpec& block : spec.blocks) {
     AttentionSpec& a = attention_of(block);
@@ -167,11 +168,13 @@ Result<ModelSpec> read_mpt(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kBloomGguf = {GgufLayout{"bloom"}};
+constexpr std::array kMptGguf = {GgufLayout{"mpt"}};
 constexpr std::array kFalconGguf = {GgufLayout{"falcon"}};
 constexpr Family kFamilies[] = {
-    {"bloom", {"bloom"}, {}, read_bloom},
+    {"bloom", {"bloom"}, kBloomGguf, read_bloom},
     {"falcon", {"falcon"}, kFalconGguf, read_falcon},
-    {"mpt", {"mpt"}, {}, read_mpt},
+    {"mpt", {"mpt"}, kMptGguf, read_mpt},
 };
 
 }  // namespace

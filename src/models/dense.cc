@@ -158,6 +158,7 @@ Result<ModelSpec> read_bitnet(ConfigReader& config) {
 constexpr std::array kStarcoder2Gguf = {GgufLayout{"starcoder2"}};
 constexpr std::array kExaone4Gguf = {GgufLayout{"exaone4"}};
 constexpr std::array kStablelmGguf = {GgufLayout{"stablelm"}};
+constexpr std::array kBitnetGguf = {GgufLayout{"bitnet"}};
 constexpr std::array kNemotronGguf = {GgufLayout{"nemotron"}};
 
 constexpr Family kFamilies[] = {
@@ -167,7 +168,7 @@ constexpr Family kFamilies[] = {
     {"exaone4", {"exaone4"}, kExaone4Gguf, read_exaone4},
     {"nanochat", {"nanochat"}, {}, read_nanochat},
     {"jais2", {"jais2"}, {}, read_jais2},
-    {"bitnet", {"bitnet"}, {}, read_bitnet},
+    {"bitnet", {"bitnet"}, kBitnetGguf, read_bitnet},
 };
 
 }  // namespace

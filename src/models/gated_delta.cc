@@ -207,11 +207,15 @@ Result<ModelSpec> read_lara_mini(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kQwen3nextGguf = {GgufLayout{"qwen3next"}};
+constexpr std::array kQwen35Gguf = {GgufLayout{"qwen35"}};
+constexpr std::array kQwen35moeGguf = {GgufLayout{"qwen35moe"}};
+
 constexpr Family kFamilies[] = {
     {"lara_mini", {"lara_mini"}, {}, read_lara_mini},
-    {"qwen3_next", {"qwen3_next"}, {}, read_qwen3_next},
-    {"qwen3_5", {"qwen3_5_text"}, {}, read_qwen3_5},
-    {"qwen3_5_moe", {"qwen3_5_moe_text"}, {}, read_qwen3_5_moe},
+    {"qwen3_next", {"qwen3_next"}, kQwen3nextGguf, read_qwen3_next},
+    {"qwen3_5", {"qwen3_5_text"}, kQwen35Gguf, read_qwen3_5},
+    {"qwen3_5_moe", {"qwen3_5_moe_text"}, kQwen35moeGguf, read_qwen3_5_moe},
     {"olmo_hybrid", {"olmo_hybrid"}, {}, read_olmo_hybrid},
 };
 

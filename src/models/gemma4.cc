@@ -236,8 +236,10 @@ Result<ModelSpec> read_gemma3n(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kGemma3nGguf = {GgufLayout{"gemma3n"}};
+
 constexpr Family kFamilies[] = {
-    {"gemma3n", {"gemma3n_text"}, {}, read_gemma3n},
+    {"gemma3n", {"gemma3n_text"}, kGemma3nGguf, read_gemma3n},
     {"gemma4", {"gemma4_text", "gemma4_unified_text"}, {}, read_gemma4},
 };
 

@@ -9,7 +9,8 @@
 
 namespace tenon {
 
-// A number, a flag or a string: `gguf` after "<architecture>.", and the key of config.json.
+// A number, a flag or a string: `gguf` after "<architecture>.", and the key of config.json, after a dot where
+// it lies in an object.
 struct GgufKey {
   std::string_view gguf;
   std::string_view config;
@@ -18,9 +19,14 @@ struct GgufKey {
 // A key of config.json that a tensor's being there decides; values are JSON.
 struct GgufSign {
   std::string_view config;
-  std::string_view tensor;  // of block 0
+  std::string_view tensor;
   std::string_view present = "true";
   std::string_view absent = "false";
+};
+
+// A key by another name than most configurations have for it.
+struct GgufRename {
+  std::string_view from, to;
 };
 
 // What kinds of layers there are, by blocks that have heads of keys: a list of names, or Jamba's period.
@@ -42,12 +48,14 @@ struct GgufArchitecture {
   bool layer_norm = false;     // the key of epsilon is that of LayerNorm
   std::string_view eps_key = "rms_norm_eps";
   bool rope = true;
+  bool tiled_values = false;             // heads of values in a delta rule come key by key
   bool latent = false;                   // heads have the sizes of latent attention
   int64_t full_every = 0;                // > 0: where there is a window, each so many-th layer is without it
   std::string_view bias_key = {};        // set by whether q has a bias; empty: not asked for
   std::string_view query_norm_key = {};  // set by whether q is normalised; empty: not asked for
   std::span<const GgufKey> keys = {};
   std::span<const GgufSign> signs = {};
+  std::span<const GgufRename> renames = {};
   GgufLayerKinds layers = {};
   std::string_view state_head_key = {};  // of the width of a head of Mamba-2; empty: none
   std::string_view implied = "{}";       // keys of config.json that the architecture implies

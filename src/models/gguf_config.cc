@@ -137,6 +137,22 @@ void take_over(const Json& from, Json& into) {
   }
 }
 
+// The value of a key, or of one in an object after a dot.
+Json& key_of(Json& config, std::string_view key) {
+  const size_t dot = key.find('.');
+  if (dot == std::string_view::npos) return config[std::string(key)];
+  return config[std::string(key.substr(0, dot))][std::string(key.substr(dot + 1))];
+}
+
+void rename_keys(std::span<const GgufRename> renames, Json& config) {
+  for (const GgufRename& each : renames) {
+    const std::string from(each.from);
+    if (!config.contains(from)) continue;
+    config[std::string(each.to)] = config[from];
+    config.erase(from);
+  }
+}
+
 // GGUF counts the layers that predict further tokens among the blocks, config.json does not.
 void leave_out_next_token_layers(Json& config) {
   const int64_t layers = config["num_hidden_layers"].get<int64_t>();
@@ -163,10 +179,10 @@ void read_particulars(const GgufMetadata& metadata, Json& config) {
     if (!value || (of_experts && !has_experts) || (shared && value->integer() == 0)) continue;
     if (key.gguf == "feed_forward_length") config.erase("intermediate_size");
     // Lists by layer are read as sizes (gguf_shared_size).
-    if (!value->integers()) config[std::string(key.config)] = value_of(*value);
+    if (!value->integers()) key_of(config, key.config) = value_of(*value);
   }
   for (const GgufSign& sign : kind.signs) {
-    const bool there = metadata.checkpoint.find("blk.0." + std::string(sign.tensor)) != nullptr;
+    const bool there = metadata.checkpoint.find(sign.tensor) != nullptr;
     config[std::string(sign.config)] = Json::parse(there ? sign.present : sign.absent);
   }
   if (has_experts && !kind.model_type.empty()) config["model_type"] = std::string(kind.model_type);
@@ -227,9 +243,11 @@ Result<Json> gguf_config(const Checkpoint& checkpoint) {
   RETURN_IF_ERROR(refuse_unread_keys(metadata));
   config["model_type"] = gguf_model_type(architecture);
   config["architectures"] = Json::array({std::string(architecture)});
+  const bool only_experts = metadata.find("expert_feed_forward_length") != nullptr;
   for (const IntegerKey& key : kIntegerKeys) {
     const std::string name = prefix + std::string(key.gguf);
-    if (!key.required && !gguf.find(name)) continue;
+    const bool required = key.required && !(only_experts && key.gguf == "feed_forward_length");
+    if (!required && !gguf.find(name)) continue;
     ASSIGN_OR_RETURN(const int64_t size, gguf_shared_size(metadata, key.gguf));
     // Heads and widths are 0 where no layer has any, and a window is 0 where there is none.
     const bool counts = key.gguf == "block_count" || key.gguf == "embedding_length";
@@ -246,6 +264,7 @@ Result<Json> gguf_config(const Checkpoint& checkpoint) {
   RETURN_IF_ERROR(read_state_heads(metadata, config));
   RETURN_IF_ERROR(set_layer_kinds(metadata, config));
   RETURN_IF_ERROR(set_exceptions(metadata, config));
+  rename_keys(kind.renames, config);
   ASSIGN_OR_RETURN(const CheckpointTensor* embedding, checkpoint.require("token_embd.weight"));
   config["vocab_size"] = embedding->shape.rank() == 2 ? embedding->shape[0] : 0;
   config["tie_word_embeddings"] = checkpoint.find("output.weight") == nullptr;
@@ -258,6 +277,13 @@ Result<ModelSpec> checkpoint_spec(const Checkpoint& checkpoint) {
   ASSIGN_OR_RETURN(ModelSpec spec,
                    read_model_spec(config, gguf ? checkpoint.path() : checkpoint.path() + "/config.json"));
   if (gguf && gguf_architecture(spec.architecture).shifted_norms) use_shifted_norms(spec);
+  // Layers that read the keys of an earlier one have projections of their own in files, which nothing reads.
+  for (size_t i = 0; gguf && i < spec.blocks.size(); ++i) {
+    const auto* a = std::get_if<AttentionSpec>(&spec.blocks[i].mixer);
+    if (!a || a->kv_from < 0) continue;
+    for (const char* unread : {"k", "v", "k_norm"})
+      spec.ignored.push_back(fmt::format("blk.{}.attn_{}.weight", i, unread));
+  }
   // Files of a while had latents' projections both in one tensor and in two.
   if (gguf && checkpoint.find("blk.0.attn_kv_b.weight"))
     spec.ignored.insert(spec.ignored.end(), {".attn_k_b.weight", ".attn_v_b.weight"});

@@ -11,7 +11,8 @@
 namespace tenon {
 
 // Where a weight lies in a GGUF file, if not in one tensor of its name: experts, whose gate and up are
-// tensors of their own, grouped projections, and the projection of latents. Empty: in one tensor.
+// tensors of their own, grouped projections, the projection of latents, delta rules whose heads are in
+// another order, projections between streams, parameters that are metadata. Empty: in one tensor.
 std::vector<StoredBlock> gguf_blocks(const ModelSpec& spec, const Checkpoint& checkpoint,
                                      std::string_view name);
 

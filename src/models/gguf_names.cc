@@ -27,6 +27,13 @@ constexpr NamePair kTop[] = {
     {"backbone.norm_f.", "output_norm."},
     {"model.embeddings.", "token_embd."},
     {"model.norm_f.", "output_norm."},
+    {"transformer.wte.", "token_embd."},
+    {"transformer.wpe.", "position_embd."},
+    {"transformer.norm_f.", "output_norm."},
+    {"transformer.word_embeddings_layernorm.", "token_embd_norm."},
+    {"model.embed_tokens_per_layer.", "per_layer_token_embd."},
+    {"model.per_layer_model_projection.", "per_layer_model_proj."},
+    {"model.per_layer_projection_norm.", "per_layer_proj_norm."},
 };
 
 // Of blocks; the first that a name begins with.
@@ -56,6 +63,7 @@ constexpr NamePair kInBlock[] = {
     {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"},
     {"mlp.gate.wg.", "ffn_gate_inp."},
     {"mlp.gate.", "ffn_gate_inp."},
+    {"mlp.router.gate.", "ffn_gate_inp."},
     {"mlp.router.", "ffn_gate_inp."},
     {"block_sparse_moe.gate.", "ffn_gate_inp."},
     {"mlp.shared_experts.gate_proj.", "ffn_gate_shexp."},
@@ -109,6 +117,49 @@ constexpr NamePair kInBlock[] = {
     {"conv.in_proj.", "shortconv.in_proj."},
     {"conv.conv.", "shortconv.conv."},
     {"conv.out_proj.", "shortconv.out_proj."},
+    {"linear_attn.in_proj_qkv.", "attn_qkv."},
+    {"linear_attn.in_proj_z.", "attn_gate."},
+    {"linear_attn.in_proj_b.", "ssm_beta."},
+    {"linear_attn.in_proj_a.", "ssm_alpha."},
+    {"linear_attn.in_proj_ba.", "ssm_ba."},
+    {"linear_attn.conv1d.", "ssm_conv1d."},
+    {"linear_attn.dt_bias", "ssm_dt.bias"},
+    {"linear_attn.A_log", "ssm_a"},
+    {"linear_attn.norm.", "ssm_norm."},
+    {"linear_attn.out_proj.", "ssm_out."},
+    {"attn.c_attn.", "attn_qkv."},
+    {"attn.c_proj.", "attn_output."},
+    {"attn.Wqkv.", "attn_qkv."},
+    {"attn.out_proj.", "attn_output."},
+    {"ffn.up_proj.", "ffn_up."},
+    {"ffn.down_proj.", "ffn_down."},
+    {"ffn.router.layer.", "ffn_gate_inp."},
+    {"ln_1.", "attn_norm."},
+    {"ln_2.", "ffn_norm."},
+    {"norm_1.", "attn_norm."},
+    {"norm_2.", "ffn_norm."},
+    {"norm_attn_norm.norm_1.", "attn_norm."},
+    {"norm_attn_norm.norm_2.", "attn_output_norm."},
+    {"norm_attn_norm.attn.Wqkv.", "attn_qkv."},
+    {"norm_attn_norm.attn.out_proj.", "attn_output."},
+    {"self_attn.attn_sub_norm.", "attn_sub_norm."},
+    {"mlp.ffn_sub_norm.", "ffn_sub_norm."},
+    {"self_attn.gate_proj.", "attn_gate."},
+    {"pre_mlp_layernorm.", "ffn_norm."},
+    {"mlp.expert_bias", "exp_probs_b.bias"},
+    {"attention_layernorm.", "attn_norm."},
+    {"feedforward_layernorm.", "ffn_norm."},
+    {"altup.correct_output_scale", "altup_correct_scale.weight"},
+    {"altup.correction_coefs.", "altup_correct_coef."},
+    {"altup.prediction_coefs.", "altup_predict_coef."},
+    {"altup.modality_router.", "altup_router."},
+    {"altup.router_norm.", "altup_router_norm."},
+    {"laurel.linear_left.", "laurel_l."},
+    {"laurel.linear_right.", "laurel_r."},
+    {"laurel.post_laurel_norm.", "laurel_post_norm."},
+    {"per_layer_input_gate.", "inp_gate."},
+    {"per_layer_projection.", "proj."},
+    {"post_per_layer_input_norm.", "post_norm."},
 };
 
 // After "mixer." or "mamba.": state-space layers, and all layers of Nemotron-H.
@@ -138,7 +189,7 @@ constexpr NamePair kInMixer[] = {
 };
 
 constexpr std::string_view kLayers[] = {"model.layers.", "backbone.layers.", "transformer.h.",
-                                        "gpt_neox.layers."};
+                                        "transformer.blocks.", "gpt_neox.layers."};
 
 // `name` with the module that it begins with replaced; empty where none of the table fits.
 std::string translated(std::span<const NamePair> table, std::string_view name) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace tenon {
@@ -94,6 +95,46 @@ Status set_granite(const GgufMetadata& metadata, Json& config) {
   return {};
 }
 
+// OLMo 3 has OLMo 2's architecture, and a window. Its rope is scaled on layers without the window alone.
+void set_olmo2(const GgufMetadata& metadata, Json& config) {
+  if (!config.contains("sliding_window")) return;
+  config["model_type"] = "olmo3";
+  const Json full = config["rope_parameters"];
+  const GgufValue* base = metadata.find("rope.freq_base_swa");
+  const Json theta = base ? Json(base->number().value_or(0)) : full["rope_theta"];
+  config["rope_parameters"] =
+      Json{{"full_attention", full}, {"sliding_attention", Json{{"rope_theta", theta}}}};
+}
+
+// Sizes that shapes say, and what llama.cpp has where files of its first days leave keys out: the last layers
+// from the 20th on share keys, the first 10 feed-forwards have 95 % of their gates off.
+Status set_gemma3n(const GgufMetadata& metadata, Json& config) {
+  const Checkpoint& checkpoint = metadata.checkpoint;
+  ASSIGN_OR_RETURN(const CheckpointTensor* laurel, checkpoint.require("blk.0.laurel_l.weight"));
+  ASSIGN_OR_RETURN(const CheckpointTensor* table, checkpoint.require("per_layer_token_embd.weight"));
+  if (laurel->shape.rank() != 2 || table->shape.rank() != 2)
+    return bad_file("its shape is not that of a matrix",
+                    laurel->shape.rank() != 2 ? laurel->name : table->name);
+  config["laurel_rank"] = laurel->shape[0];
+  config["vocab_size_per_layer_input"] = table->shape[0];
+  const int64_t layers = layers_of(config);
+  if (!config.contains("num_kv_shared_layers"))
+    config["num_kv_shared_layers"] = std::max<int64_t>(layers - 20, 0);
+  if (!config.contains("hidden_size_per_layer_input")) config["hidden_size_per_layer_input"] = 256;
+  const auto widths = by_layer(metadata.find("feed_forward_length"), layers);
+  const GgufValue* key = metadata.find("activation_sparsity_scale");
+  const std::vector<float> deviations =
+      key ? key->floats().value_or(std::vector<float>{}) : std::vector<float>{};
+  config["intermediate_size"] = widths;
+  for (int64_t i = 0; i < layers; ++i) {
+    double share = i < 10 ? 0.95 : 0;
+    if (static_cast<size_t>(i) < deviations.size())
+      share = 0.5 * (1 + std::erf(deviations[static_cast<size_t>(i)] / std::sqrt(2.0)));
+    config["activation_sparsity_pattern"].push_back(share);
+  }
+  return {};
+}
+
 // Read by name in gguf_config.cc or here.
 constexpr std::string_view kRead[] = {"block_count",
                                       "embedding_length",
@@ -116,6 +157,7 @@ constexpr std::string_view kRead[] = {"block_count",
                                       "rope.scaling.original_context_length",
                                       "rope.scaling.yarn_beta_fast",
                                       "rope.scaling.yarn_beta_slow",
+                                      "activation_sparsity_scale",
                                       "expert_count"};
 // Sizes that shapes decide or that nothing computes with, and records of converters.
 constexpr std::string_view kHarmless[] = {"vocab_size",
@@ -127,6 +169,7 @@ constexpr std::string_view kHarmless[] = {"vocab_size",
                                           "expert_feed_forward_length",
                                           "expert_shared_feed_forward_length",
                                           "expert_shared_count",
+                                          "rope.dimension_sections",  // of images; text has one position
                                           "tensor_data_layout",
                                           "pooling_type"};
 // Harmless where they have this value.
@@ -260,6 +303,8 @@ void set_windowed_layers(const GgufMetadata& metadata, Json& config) {
 Status set_exceptions(const GgufMetadata& metadata, Json& config) {
   const std::string_view name = metadata.kind.name;
   if (name == "deepseek2") return set_deepseek(metadata, config);
+  if (name == "gemma3n") return set_gemma3n(metadata, config);
+  if (name == "olmo2") set_olmo2(metadata, config);
   if (name == "llama4") return set_llama4(metadata, config);
   if (name.starts_with("granite")) return set_granite(metadata, config);
   const GgufValue* normed = metadata.find("ssm.dt_b_c_rms");

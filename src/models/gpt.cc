@@ -184,9 +184,10 @@ Result<ModelSpec> read_opt(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kGpt2Gguf = {GgufLayout{"gpt2"}};
 constexpr std::array kGptNeoxGguf = {GgufLayout{"gptneox"}};
 constexpr Family kFamilies[] = {
-    {"gpt2", {"gpt2"}, {}, read_gpt2},
+    {"gpt2", {"gpt2"}, kGpt2Gguf, read_gpt2},
     {"gpt_neox", {"gpt_neox"}, kGptNeoxGguf, read_neox},
     {"gptj", {"gptj"}, {}, read_gptj},
     {"opt", {"opt"}, {}, read_opt},

@@ -288,8 +288,10 @@ Result<ModelSpec> read_persimmon(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kStarcoderGguf = {GgufLayout{"starcoder"}};
+
 constexpr Family kFamilies[] = {
-    {"gpt_bigcode", {"gpt_bigcode"}, {}, read_bigcode},
+    {"gpt_bigcode", {"gpt_bigcode"}, kStarcoderGguf, read_bigcode},
     {"codegen", {"codegen"}, {}, read_codegen},
     {"gpt_neo", {"gpt_neo"}, {}, read_gpt_neo},
     {"openai_gpt", {"openai-gpt"}, {}, read_openai_gpt},

@@ -357,6 +357,7 @@ Result<ModelSpec> read_exaone_moe(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kExaoneMoeGguf = {GgufLayout{"exaone-moe"}};
 constexpr std::array kGptOssGguf = {GgufLayout{"gpt-oss"}};
 constexpr std::array kOlmoeGguf = {GgufLayout{"olmoe"}};
 constexpr std::array kGlm4moeGguf = {GgufLayout{"glm4moe"}};
@@ -370,7 +371,7 @@ constexpr std::array kHunyuanV1MoeGguf = {GgufLayout{"hunyuan-moe"}};
 constexpr std::array kMinimaxM2Gguf = {GgufLayout{"minimax-m2"}};
 constexpr Family kFamilies[] = {
     {"llama4", {"llama4_text"}, kLlama4Gguf, read_llama4},
-    {"exaone_moe", {"exaone_moe"}, {}, read_exaone_moe},
+    {"exaone_moe", {"exaone_moe"}, kExaoneMoeGguf, read_exaone_moe},
     {"mixtral", {"mixtral"}, {}, read_mixtral},
     {"qwen2_moe", {"qwen2_moe"}, kQwen2moeGguf, read_qwen2_moe},
     {"qwen3_moe", {"qwen3_moe"}, kQwen3moeGguf, read_qwen3_moe},

@@ -334,10 +334,13 @@ Result<ModelSpec> read_beam(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kPhimoeGguf = {GgufLayout{"phimoe"}};
+constexpr std::array kDbrxGguf = {GgufLayout{"dbrx"}};
+
 constexpr Family kFamilies[] = {
-    {"phimoe", {"phimoe"}, {}, read_phimoe},
+    {"phimoe", {"phimoe"}, kPhimoeGguf, read_phimoe},
     {"jetmoe", {"jetmoe"}, {}, read_jetmoe},
-    {"dbrx", {"dbrx"}, {}, read_dbrx},
+    {"dbrx", {"dbrx"}, kDbrxGguf, read_dbrx},
     {"aria", {"aria_text"}, {}, read_aria},
     {"longcat_flash", {"longcat_flash"}, {}, read_longcat},
     {"minimax", {"minimax"}, {}, read_minimax},

@@ -295,9 +295,11 @@ Result<ModelSpec> read_cohere2_moe(ConfigReader& config) {
   return spec;
 }
 
+constexpr std::array kAfmoeGguf = {GgufLayout{"afmoe"}};
+
 constexpr Family kFamilies[] = {
     {"hy_v3", {"hy_v3"}, {}, read_hy_v3},
-    {"afmoe", {"afmoe"}, {}, read_afmoe},
+    {"afmoe", {"afmoe"}, kAfmoeGguf, read_afmoe},
     {"flint", {"flint"}, {}, read_flint},
     {"kolibri1", {"kolibri1"}, {}, read_kolibri},
     {"laguna", {"laguna"}, {}, read_laguna},
