@@ -164,6 +164,8 @@ PARTICULAR = {
                    "key {arch}.expert_count ffn_config.moe_num_experts",
                    "key {arch}.expert_used_count ffn_config.moe_top_k"],
     "olmo": ["value {arch}.attention.layer_norm_epsilon 1e-05"], "dots1": ["value {arch}.expert_gating_func 2"],
+    "gpt-oss": ["key {arch}.expert_feed_forward_length intermediate_size"],
+    "ernie4_5-moe": ["product {arch}.expert_shared_feed_forward_length moe_intermediate_size moe_num_shared_experts"],
     "bitnet": ["key {arch}.hidden_activation hidden_act"],
     "afmoe": ["key {arch}.expert_shared_count num_shared_experts", "key {arch}.expert_weights_scale route_scale",
               "value {arch}.expert_weights_norm true", "key {arch}.leading_dense_block_count num_dense_layers",
@@ -182,6 +184,8 @@ OF_GOLDEN = {
 }
 # What transformers and the files that the converter knows call a module.
 OTHER_NAMES = [("transformer.", ""), ("attn_sub_norm", "inner_attn_ln"), ("ffn_sub_norm", "ffn_layernorm")]
+NOT_WRITTEN = [("nemotron_h", ".expert_"), ("falcon_h1", "_scale"), ("dots1", "sliding_window"),
+               ("lfm2_moe", "expert_weights_scale")]
 EXPERTS = {"gate_proj": "ffn_gate_exps", "up_proj": "ffn_up_exps", "down_proj": "ffn_down_exps",
            "w1": "ffn_gate_exps", "w3": "ffn_up_exps", "w2": "ffn_down_exps"}
 
@@ -226,8 +230,9 @@ def main():
         for line in particular + OF_GOLDEN.get(family, []):
             print(line.format(arch=name))
         for key, setting in KEYS:
-            # Dense Nemotron-H has sizes of experts all the same; Falcon-H1's multipliers go into its weights.
-            left_out = family == "nemotron_h" and ".expert_" in key or family == "falcon_h1" and "_scale" in key
+            # Dense Nemotron-H has sizes of experts all the same; Falcon-H1's multipliers go into its weights; the converter
+            # leaves out dots1's window and LFM2's scale.
+            left_out = any(family == each and part in key for each, part in NOT_WRITTEN)
             if config.get(setting) is not None and not left_out:
                 print("key", key.format(arch=name), setting)
 
