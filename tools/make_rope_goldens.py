@@ -8,8 +8,9 @@ Needs torch and transformers 5.
 """
 import json
 
-from transformers import LlamaConfig, Phi3Config
+from transformers import HunYuanDenseV1Config, LlamaConfig, Phi3Config
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense import HunYuanDenseV1RotaryEmbedding
 
 LONG = [1.08, 1.11, 1.14, 1.34, 1.59, 1.6, 1.62, 2.62, 3.23, 3.23, 4.79, 7.4, 7.7, 9.09, 12.2, 17.67]
 SHORT = [1.0, 1.02, 1.03, 1.03, 1.05, 1.05, 1.05, 1.05, 1.05, 1.07, 1.1, 1.11, 1.16, 1.16, 1.17, 1.29]
@@ -19,6 +20,9 @@ CASES = [
      {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}, [100, 9000]),
     ("linear", 10000.0, 2048, 16384, {"rope_type": "linear", "factor": 8.0}, [3000]),
     ("dynamic (InternLM 2.5)", 1000000.0, 1024, 1024, {"rope_type": "dynamic", "factor": 2.0}, [1000, 1025, 3000]),
+    ("dynamic with alpha (HunYuan)", 10000.0, 32768, 32768,
+     {"rope_type": "dynamic", "alpha": 1000.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0,
+      "mscale_all_dim": 1.0}, [100, 40000]),
     ("yarn (Qwen 2.5)", 1000000.0, 2048, 8192, {"rope_type": "yarn", "factor": 4.0}, [100, 3000]),
     ("yarn with mscale (DeepSeek V3)", 10000.0, 4096, 163840,
      {"rope_type": "yarn", "factor": 40.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}, [5000]),
@@ -39,12 +43,16 @@ def main():
         parameters = {**parameters, "rope_theta": theta}
         if parameters["rope_type"] not in ("linear", "dynamic"):
             parameters["original_max_position_embeddings"] = original
-        kind = Phi3Config if parameters["rope_type"] == "longrope" else LlamaConfig
+        alpha = "alpha" in parameters
+        kind = HunYuanDenseV1Config if alpha else Phi3Config if parameters["rope_type"] == "longrope" else LlamaConfig
         config = kind(hidden_size=64, intermediate_size=128, num_attention_heads=2, num_key_value_heads=2,
-                      num_hidden_layers=1, vocab_size=64, max_position_embeddings=longest, pad_token_id=0,
+                      num_hidden_layers=1, vocab_size=64, head_dim=32, max_position_embeddings=longest, pad_token_id=0,
                       original_max_position_embeddings=original, rope_parameters=dict(parameters))
         for length in lengths:
-            frequencies, amplitude = ROPE_INIT_FUNCTIONS[parameters["rope_type"]](config, "cpu", seq_len=length)
+            if alpha:
+                frequencies, amplitude = HunYuanDenseV1RotaryEmbedding.compute_ntk_alpha_rope_parameters(config)
+            else:
+                frequencies, amplitude = ROPE_INIT_FUNCTIONS[parameters["rope_type"]](config, "cpu", seq_len=length)
             out.append({"name": f"{name}, {length} tokens", "rope_parameters": parameters, "longest": longest,
                         "tokens": length, "amplitude": amplitude, "inv_freq": [float(f) for f in frequencies]})
     print("[\n" + ",\n".join(json.dumps(case) for case in out) + "\n]")

@@ -154,6 +154,11 @@ Result<ModelSpec> read_mpt(ConfigReader& config) {
   attention->require(attention->flag_or("alibi", true), "alibi", "must be true");
   attention->require(!attention->flag_or("qk_ln", false), "qk_ln", "is not supported");
   attention->require(!attention->flag_or("prefix_lm", false), "prefix_lm", "is not supported");
+  const std::string heads = attention->text_or("attn_type", "multihead_attention");
+  attention->require(heads == "multihead_attention", "attn_type", "must be multihead_attention");
+  attention->require(!attention->flag_or("attn_uses_sequence_id", false), "attn_uses_sequence_id",
+                     "must be false");
+  attention->ignore("attn_impl");
   const double clip = attention->number_or("clip_qkv", 0), scale = attention->number_or("softmax_scale", 0);
   const double most = attention->number_or("alibi_bias_max", 8);
   attention->require(most > 0, "alibi_bias_max", "must be positive");

@@ -144,5 +144,23 @@ TEST(ConfigForms, MethodsThatCannotBeReadAreRefusedByName) {
   EXPECT_NE(refusal({{"quant_method", "fp8"}, {"weight_block_size", Json::array({0, 64})}}), "");
 }
 
+TEST(ConfigForms, AmplitudesByLengthReplaceLongropesOwn) {
+  Json config = llama_with("num_local_experts", 4);
+  config["model_type"] = "phimoe";
+  config["num_experts_per_tok"] = 2;
+  const Json factors = std::vector<double>(8, 1.5);
+  config["rope_scaling"] = {{"type", "longrope"},
+                            {"short_factor", factors},
+                            {"long_factor", factors},
+                            {"short_mscale", 1.243163121016122},
+                            {"long_mscale", 1.243163121016122},
+                            {"original_max_position_embeddings", 64}};
+  const auto spec = read_model_spec(config, "config.json");
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  EXPECT_EQ(spec->ropes[0].amplitude, 1.243163121016122);
+  config["rope_scaling"]["long_mscale"] = 1.5;
+  EXPECT_FALSE(read_model_spec(config, "config.json").ok());
+}
+
 }  // namespace
 }  // namespace tenon

@@ -11,6 +11,19 @@
 namespace tenon {
 namespace {
 
+// Amplitudes of longrope for short and for long sequences, in place of the one that lengths imply.
+void set_amplitude(ConfigReader& config, ModelSpec& spec) {
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    if (!config.is_object(key)) continue;
+    auto rope = config.object(key);
+    if (!rope->has("short_mscale")) continue;
+    const double amplitude = rope->number("short_mscale");
+    rope->require(rope->number("long_mscale") == amplitude, "long_mscale", "must be short_mscale");
+    if (const Status status = rope->status(); !status.ok()) config.fail(status.error());
+    for (RopeSpec& each : spec.ropes) each.amplitude = amplitude;
+  }
+}
+
 Result<ModelSpec> read_phimoe(ConfigReader& config) {
   DecoderTraits traits;
   traits.norm = NormKind::layer;
@@ -20,6 +33,7 @@ Result<ModelSpec> read_phimoe(ConfigReader& config) {
   config.ignore("input_jitter_noise");
   ModelSpec spec = read_decoder(config, traits);
   set_windows(spec, read_windows(config));
+  set_amplitude(config, spec);
   spec.head.bias = config.flag_or("lm_head_bias", false);
   if (spec.head.bias) spec.stored = head_with_bias(spec);
   MoeSpec moe;
@@ -123,6 +137,10 @@ Result<ModelSpec> read_dbrx(ConfigReader& config) {
   ffn->require(power == 0 || power == 1, "moe_normalize_expert_weights", "must be 1 or absent");
   moe.renormalise = power == 1;
   moe.experts = ffn->positive("moe_num_experts");
+  if (auto activation = ffn->object("ffn_act_fn"))
+    ffn->require(activation->text_or("name", "silu") == "silu", "ffn_act_fn", "must be silu");
+  for (const char* key : {"moe_loss_weight", "moe_jitter_eps", "hidden_size"}) ffn->ignore(key);
+  attention->ignore("rope_theta");
   moe.intermediate = ffn->positive("ffn_hidden_size");
   const double clip = attention->number_or("clip_qkv", 0);
   for (const ConfigReader* part : {&*attention, &*ffn}) {

@@ -11,6 +11,16 @@
 namespace tenon {
 namespace {
 
+// Keys of one kind say nothing beside another, as in transformers, and sections by image axis nothing of
+// text.
+constexpr const char* kKeysOfKinds[] = {"factor",           "original_max_position_embeddings",
+                                        "attention_factor", "beta_fast",
+                                        "beta_slow",        "short_factor",
+                                        "long_factor",      "low_freq_factor",
+                                        "high_freq_factor", "mscale",
+                                        "mscale_all_dim",   "truncate",
+                                        "mrope_section",    "mrope_interleaved"};
+
 constexpr int64_t kMostRotated = 65536;  // elements of a head; more are reported, and not listed
 
 std::vector<double> base_frequencies(double theta, int64_t rotary_dim) {
@@ -145,6 +155,11 @@ RopeSpec read_rope(ConfigReader& config, const RopeSizes& sizes) {
     const double factor = parameters->number("factor");
     parameters->require(factor > 0, "factor", "must be positive");
     for (double& frequency : inv_freq) frequency /= factor;
+  } else if (kind == "dynamic" && parameters->number_or("alpha", 0) > 0) {
+    // HunYuan's: a larger theta, whatever the length.
+    const double larger =
+        std::pow(parameters->number("alpha"), static_cast<double>(dim) / static_cast<double>(dim - 2));
+    inv_freq = base_frequencies(theta * larger, dim);
   } else if (kind == "dynamic") {
     spec.dynamic_factor = parameters->number("factor");
     spec.long_from = parameters->positive_or("original_max_position_embeddings", sizes.max_positions);
@@ -170,6 +185,7 @@ RopeSpec read_rope(ConfigReader& config, const RopeSizes& sizes) {
                             "Supported: default, linear, dynamic, yarn, longrope, llama3, proportional."));
   }
   if (parameters) {
+    for (const char* key : kKeysOfKinds) parameters->ignore(key);
     if (const Status status = parameters->status(); !status.ok()) config.fail(status.error());
   }
   spec.inv_freq.assign(inv_freq.begin(), inv_freq.end());

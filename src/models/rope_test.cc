@@ -30,9 +30,9 @@ std::vector<double> table_of(const RopeSpec& rope, int64_t tokens) {
           ? rope_table(b, positions, near, rope.amplitude)
           : rope_table_by_length(b, positions, length, near, far,
                                  {rope.long_from, rope.dynamic_factor, rope.theta, rope.amplitude});
-  const double length = static_cast<double>(tokens);
-  return evaluate_reference(program, {{"positions", {1, length - 1}},
-                                      {"length", {length, length}}})[static_cast<size_t>(table.index)];
+  const double count = static_cast<double>(tokens);
+  return evaluate_reference(
+      program, {{"positions", {1, count - 1}}, {"length", {count, count}}})[static_cast<size_t>(table.index)];
 }
 
 TEST(Rope, FrequenciesAreThoseOfTransformersBeyondTheOriginalLength) {
