@@ -144,6 +144,15 @@ TEST(ConfigForms, MethodsThatCannotBeReadAreRefusedByName) {
   EXPECT_NE(refusal({{"quant_method", "fp8"}, {"weight_block_size", Json::array({0, 64})}}), "");
 }
 
+TEST(ConfigForms, UnknownKeysInObjectsAreRefusedByTheirPath) {
+  Json config = llama_with("rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}, {"beta_fast", 32.0}});
+  EXPECT_TRUE(read_model_spec(config, "config.json").ok());  // yarn's, which says nothing here
+  config["rope_scaling"]["alpha"] = 1000.0;
+  const auto refused = read_model_spec(config, "config.json");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().text().find("'rope_scaling.alpha'"), std::string::npos) << refused.error().text();
+}
+
 TEST(ConfigForms, AmplitudesByLengthReplaceLongropesOwn) {
   Json config = llama_with("num_local_experts", 4);
   config["model_type"] = "phimoe";

@@ -21,9 +21,12 @@ constexpr const char* kConfigHint = "Take the config.json that was published wit
 }  // namespace
 
 ConfigReader::ConfigReader(const Json& object, std::string subject)
-    : object_(&object), subject_(std::move(subject)) {
+    : object_(&object), subject_(std::move(subject)), own_(std::make_unique<ReadKeys>()), read_(own_.get()) {
   CHECK(object.is_object());
 }
+
+ConfigReader::ConfigReader(const Json& object, std::string subject, ReadKeys& read)
+    : object_(&object), subject_(std::move(subject)), read_(&read) {}
 
 std::string ConfigReader::name_of(std::string_view key) const {
   const auto at = aliases_.find(key);
@@ -34,17 +37,28 @@ void ConfigReader::alias(std::string_view key, std::string_view name) {
   aliases_.insert_or_assign(std::string(key), std::string(name));
 }
 
-std::vector<std::string> ConfigReader::unread() const {
-  std::vector<std::string> out;
-  for (const auto& [key, value] : object_->items()) {
-    if (!value.is_null() && !read_.contains(key)) out.push_back(key);
+void ConfigReader::add_unread(const Json& object, const ReadKeys& read, const std::string& prefix,
+                              std::vector<UnreadKey>& out) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_null()) continue;
+    const auto nested = read.nested.find(key);
+    if (nested != read.nested.end()) {
+      add_unread(value, *nested->second, prefix + key + ".", out);
+    } else if (!read.names.contains(key)) {
+      out.push_back({prefix + key, &value});
+    }
   }
+}
+
+std::vector<UnreadKey> ConfigReader::unread() const {
+  std::vector<UnreadKey> out;
+  add_unread(*object_, *read_, "", out);
   return out;
 }
 
 const Json* ConfigReader::find(std::string_view key) const {
   const std::string name = name_of(key);
-  read_.insert(name);
+  read_->names.insert(name);
   const auto at = object_->find(name);
   return at == object_->end() || at->is_null() ? nullptr : &*at;
 }
@@ -186,7 +200,11 @@ bool ConfigReader::is_list(std::string_view key) const {
 std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
   const Json* value = find(key);
   if (!value) return std::nullopt;
-  if (value->is_object()) return ConfigReader(*value, fmt::format("{}: {}", subject_, key));
+  if (value->is_object()) {
+    std::unique_ptr<ReadKeys>& nested = read_->nested[name_of(key)];
+    if (!nested) nested = std::make_unique<ReadKeys>();
+    return ConfigReader(*value, fmt::format("{}: {}", subject_, key), *nested);
+  }
   wrong_kind(key, "an object");
   return std::nullopt;
 }

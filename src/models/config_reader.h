@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +16,12 @@
 #include "base/json.h"
 
 namespace tenon {
+
+// A key with a value that nothing asked for; of one in an object, "object.key".
+struct UnreadKey {
+  std::string path;
+  const Json* value;
+};
 
 class ConfigReader {
  public:
@@ -42,7 +49,8 @@ class ConfigReader {
   bool is_object(std::string_view key) const;
   bool is_text(std::string_view key) const;
   bool is_list(std::string_view key) const;
-  // The object under a key, or nothing. Problems found through it are reported by its own status().
+  // The object under a key, or nothing. Problems found through it are reported by its own status(); what it
+  // reads counts for this reader, which must outlive it.
   std::optional<ConfigReader> object(std::string_view key);
 
   // Keeps an error found by the caller (a contradiction between keys), if it is the first.
@@ -50,14 +58,22 @@ class ConfigReader {
   void require(bool condition, std::string_view key, std::string message);
 
   // Says that a key is known and needs no reading.
-  void ignore(std::string_view key) const { read_.insert(name_of(key)); }
-  // Keys with a value that nothing asked for.
-  std::vector<std::string> unread() const;
+  void ignore(std::string_view key) const { read_->names.insert(name_of(key)); }
+  // In objects, of those that were opened by object().
+  std::vector<UnreadKey> unread() const;
 
   const std::string& subject() const { return subject_; }
   Status status() const;
 
  private:
+  struct ReadKeys {
+    std::set<std::string, std::less<>> names;
+    std::map<std::string, std::unique_ptr<ReadKeys>, std::less<>> nested;
+  };
+
+  ConfigReader(const Json& object, std::string subject, ReadKeys& read);
+  static void add_unread(const Json& object, const ReadKeys& read, const std::string& prefix,
+                         std::vector<UnreadKey>& out);
   std::string name_of(std::string_view key) const;
   const Json* find(std::string_view key) const;
   const Json* find_required(std::string_view key);
@@ -70,7 +86,8 @@ class ConfigReader {
   std::map<std::string, std::string, std::less<>> aliases_;
   std::map<std::string, int64_t, std::less<>> supposed_;
   std::map<std::string, int64_t, std::less<>> sizes_;  // that positive() found
-  mutable std::set<std::string, std::less<>> read_;
+  std::unique_ptr<ReadKeys> own_;                      // of the outermost object
+  ReadKeys* read_;
 };
 
 }  // namespace tenon

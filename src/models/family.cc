@@ -35,10 +35,11 @@ bool is_among(const std::string_view (&keys)[kCount], std::string_view key) {
 }
 
 Status refuse_unread(ConfigReader& config) {
-  for (const std::string& key : config.unread()) {
-    if (is_among(kHarmless, key)) continue;
-    if (is_among(kSwitches, key)) {
-      config.require(!config.flag_or(key, false), key, "must be false for this architecture");
+  for (const auto& [key, value] : config.unread()) {
+    const std::string_view name = std::string_view(key).substr(key.rfind('.') + 1);
+    if (is_among(kHarmless, key) || is_among(kHarmless, name)) continue;
+    if (is_among(kSwitches, name)) {
+      config.require(*value == Json(false), key, "must be false for this architecture");
       RETURN_IF_ERROR(config.status());
       continue;
     }

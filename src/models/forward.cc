@@ -295,17 +295,16 @@ int64_t head_width(const ModelSpec& spec) {
   return embedding_width(spec) + (spec.head.bias ? 1 : 0);
 }
 
+// Rows times the factors of their channels, where there are any: by rows in serving too, so that products are
+// rounded as in training.
 ValueId head_weight(Builder& builder, const ModelSpec& spec, const ForwardOptions& options) {
   const std::string name = (spec.tied ? spec.embedding_path : spec.head.path) + ".weight";
-  return builder.add_static(Role::weight, name,
-                            {options.matrix_dtype(name), Shape{spec.vocab, head_width(spec)}});
-}
-
-// A factor for each row of the head's weight, f32 [vocab].
-ValueId head_factors(Builder& builder, const ModelSpec& spec) {
+  const ValueId weight = builder.add_static(
+      Role::weight, name, {options.matrix_dtype(name), Shape{spec.vocab, head_width(spec)}});
   const ChannelScaleSpec& channels = spec.head.channels;
-  const ValueId weight = builder.add_static(Role::weight, channels.weight, {DType::f32, Shape{spec.vocab}});
-  return scale(builder, weight, channels.factor);
+  if (channels.weight.empty()) return weight;
+  const ValueId factors = builder.add_static(Role::weight, channels.weight, {DType::f32, Shape{spec.vocab}});
+  return mul_column(builder, weight, scale(builder, factors, channels.factor));
 }
 
 ValueId head_input(Builder& builder, const ModelSpec& spec, ValueId x) {
@@ -365,8 +364,7 @@ ValueId build_logits(Builder& builder, const ModelSpec& spec, ValueId hidden, in
   builder.set_name(spec.head.path);
   const ValueId x = head_input(builder, spec, gather_rows(builder, hidden, chosen));
   const MatmulOptions product{.trans_b = true, .alpha = spec.logit_scale, .out_dtype = DType::f32};
-  ValueId logits = matmul(builder, x, head_weight(builder, spec, options), product);
-  if (!spec.head.channels.weight.empty()) logits = mul_row(builder, logits, head_factors(builder, spec));
+  const ValueId logits = matmul(builder, x, head_weight(builder, spec, options), product);
   if (spec.logit_softcap == 0) return logits;
   return activation(builder, logits, ActivationKind::softcap, spec.logit_softcap);
 }
@@ -376,8 +374,7 @@ LossOutputs build_loss(Builder& builder, const ModelSpec& spec, ValueId hidden,
   const ValueId labels = input(builder, options, kLabelsInput, options.tokens);
   builder.set_name(spec.head.path);
   const ValueId x = head_input(builder, spec, hidden);
-  ValueId weight = head_weight(builder, spec, options);
-  if (!spec.head.channels.weight.empty()) weight = mul_column(builder, weight, head_factors(builder, spec));
+  const ValueId weight = head_weight(builder, spec, options);
   const auto out = linear_cross_entropy(builder, x, weight, labels,
                                         {.logit_scale = spec.logit_scale, .softcap = spec.logit_softcap});
   return {out.loss, out.predicted};

@@ -49,6 +49,7 @@ AsideSpec experts_aside(ConfigReader& config, const ModelSpec& spec, const std::
   moe.top_k.k = config.positive("top_k_experts");
   moe.renormalise = true;
   moe.router = {path + ".router.proj", spec.hidden, moe.experts};
+  moe.router_is_linear = true;
   moe.router.scale = 1 / std::sqrt(static_cast<double>(spec.hidden));
   moe.router_norm = rms_norm_spec(path + ".router.scale", spec.hidden, eps);
   moe.expert_scale = path + ".router.per_expert_scale";

@@ -64,13 +64,13 @@ std::vector<LatentSizes> layer_sizes(ConfigReader& config, const LatentSizes& si
     s.nope = own->positive_or("qk_nope_head_dim", s.nope);
     s.v = own->positive_or("v_head_dim", s.v);
     own->ignore("num_key_value_heads");
-    for (const std::string& key : own->unread())
-      config.fail(unsupported("the key '" + key + "' is not supported here", own->subject()));
+    for (const UnreadKey& key : own->unread())
+      config.fail(unsupported("the key '" + key.path + "' is not supported here", own->subject()));
     if (const Status status = own->status(); !status.ok()) config.fail(status.error());
   }
   if (by_layer) {
-    for (const std::string& key : by_layer->unread())
-      config.fail(bad_file("there is no layer '" + key + "'", by_layer->subject()));
+    for (const UnreadKey& key : by_layer->unread())
+      config.fail(bad_file("there is no layer '" + key.path + "'", by_layer->subject()));
   }
   return out;
 }

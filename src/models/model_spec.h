@@ -430,6 +430,7 @@ struct MoeSpec {
   LinearSpec router;
   std::optional<RouterMlpSpec> router_mlp;  // in place of it
   NormSpec router_norm;                     // of what goes into the router
+  bool router_is_linear = false;            // by its type in transformers; others are bare parameters there
   RouterScores scores = RouterScores::softmax;
   std::string selection_bias;   // weight [experts], added to the scores to select; empty: none
   std::string expert_table;     // weight [vocab, k]: the experts of each token id; empty: chosen by scores

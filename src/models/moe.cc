@@ -174,6 +174,7 @@ Result<ModelSpec> read_hunyuan_moe(ConfigReader& config) {
   MoeSpec moe;
   moe.top_k.k = config.positive("moe_topk");
   moe.renormalise = true;
+  moe.router_is_linear = true;
   const int64_t width = config.positive("intermediate_size");
   const ExpertSizes sizes{config.positive("num_experts"), width, width};
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
@@ -318,6 +319,7 @@ Result<ModelSpec> read_llama4(ConfigReader& config) {
     if (std::find(sparse.begin(), sparse.end(), static_cast<double>(i)) == sparse.end()) continue;
     const std::string path = layer_path(traits, i) + ".feed_forward";
     moe.router = {path + ".router", spec.hidden, moe.experts};
+    moe.router_is_linear = true;
     moe.up_name = path + ".experts.gate_up_proj";
     moe.down_name = path + ".experts.down_proj";
     const std::string shared = path + ".shared_expert.";

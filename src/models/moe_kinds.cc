@@ -38,12 +38,20 @@ Result<ModelSpec> read_phimoe(ConfigReader& config) {
   if (spec.head.bias) spec.stored = head_with_bias(spec);
   MoeSpec moe;
   moe.scores = RouterScores::sparse_mixer;
+  moe.router_is_linear = true;
   moe.top_k.k = config.positive("num_experts_per_tok");
   moe.slack = 2 * config.number_or("router_jitter_noise", 0.01);
   config.require(moe.top_k.k == 2, "num_experts_per_tok", "must be 2");
   const ExpertSizes sizes{config.positive("num_local_experts"), config.positive("intermediate_size")};
   const ExpertNames names{.file = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"};
-  for (size_t i = 0; i < spec.blocks.size(); ++i) set_experts(spec, i, moe, names, sizes);
+  for (size_t i = 0; i < spec.blocks.size(); ++i) {
+    set_experts(spec, i, moe, names, sizes);
+    LinearSpec& router = std::get<MoeSpec>(spec.blocks[i].feed_forward).router;
+    auto stored = spec.stored.extract(router.path + ".weight");
+    router.path = layer_path(traits, i) + ".mlp.router";
+    stored.key() = router.path + ".weight";
+    spec.stored.insert(std::move(stored));
+  }
   return spec;
 }
 
@@ -72,6 +80,7 @@ Result<ModelSpec> read_jetmoe(ConfigReader& config) {
     const auto named = [&](const std::string& at) {
       MoeSpec experts = moe;
       experts.router = {at + ".router.layer", spec.hidden, moe.experts};
+      experts.router_is_linear = true;
       experts.up_name = at + ".input_linear.weight";
       experts.down_name = at + ".output_linear.weight";
       experts.output_bias = at + ".bias";
@@ -150,6 +159,7 @@ Result<ModelSpec> read_dbrx(ConfigReader& config) {
     attention_of(spec.blocks[i]).qkv_clip = clip;
     const std::string path = layer_path(traits, i) + ".ffn", mlp = path + ".experts.mlp.";
     moe.router = {path + ".router.layer", spec.hidden, moe.experts};
+    moe.router_is_linear = true;
     moe.up_name = mlp + "gate_up_proj";
     moe.down_name = mlp + "w2";
     const int64_t width = moe.intermediate;
@@ -221,6 +231,7 @@ Result<ModelSpec> read_longcat(ConfigReader& config) {
   ModelSpec spec = read_latent_decoder(config, true);
   MoeSpec moe;
   moe.top_k.k = config.positive("moe_topk");
+  moe.router_is_linear = true;
   moe.scale = config.number_or("routed_scaling_factor", 1);
   moe.identity_experts = config.has("zero_expert_num") ? config.integer("zero_expert_num") : 0;
   const ExpertSizes sizes{config.positive("n_routed_experts"), config.positive("expert_ffn_hidden_size")};

@@ -81,7 +81,8 @@ Result<ModelSpec> read_afmoe(ConfigReader& config) {
   set_mixed_attention(config, spec, false);
   if (config.flag_or("mup_enabled", false))
     spec.embedding_scale = std::sqrt(static_cast<double>(spec.hidden));
-  const MoeSpec moe = sigmoid_router(config, config.number_or("route_scale", 1));
+  MoeSpec moe = sigmoid_router(config, config.number_or("route_scale", 1));
+  moe.router_is_linear = true;
   const int64_t width = config.positive("moe_intermediate_size");
   const ExpertSizes sizes{expert_count(config), width, width * config.positive_or("num_shared_experts", 1)};
   const size_t dense =
@@ -155,7 +156,8 @@ Result<ModelSpec> read_laguna(ConfigReader& config) {
   set_rope_by_kind(config, spec, attention_of(spec.blocks[0]).head_dim);
   const ExpertSizes sizes{expert_count(config), config.positive("moe_intermediate_size"),
                           config.positive("shared_expert_intermediate_size")};
-  const ExpertNames names{.shared = "shared_expert", .selection_bias = "experts.e_score_correction_bias"};
+  const ExpertNames names{.selection_bias = "experts.e_score_correction_bias",
+                          .stored_shared = "shared_expert"};
   for (size_t i = 0; i < spec.blocks.size(); ++i) {
     AttentionSpec& a = attention_of(spec.blocks[i]);
     if (!heads.empty()) a.heads = static_cast<int64_t>(heads[i]);

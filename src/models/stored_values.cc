@@ -143,4 +143,19 @@ void read_stored_row(const Checkpoint& checkpoint, const SourceBlock& block, int
   }
 }
 
+const float* read_block_columns(const Checkpoint& checkpoint, const SourceBlock& block, int64_t row,
+                                float* out) {
+  const int64_t columns = block.stored_shape.rank() < 2 ? 1 : block.stored_shape[-1];
+  const int64_t unit = dtype_info(block.stored).block_elements;  // that are decoded together
+  if (block.form != StoredForm::plain || block.columns == columns || block.transposed) {
+    read_stored_row(checkpoint, block, row, out);
+    return out + block.from_column;
+  }
+  const int64_t begin = block.from_column / unit, end = ceil_div(block.from_column + block.columns, unit);
+  const std::span<const std::byte> bytes = checkpoint.bytes(block.tensor);
+  const std::byte* from = bytes.data() + *dtype_bytes(block.stored, row * columns + begin * unit);
+  dequantise_row(block.stored, from, out, (end - begin) * unit);
+  return out + block.from_column - begin * unit;
+}
+
 }  // namespace tenon

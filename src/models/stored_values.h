@@ -47,4 +47,9 @@ Result<bool> find_stored(const Checkpoint& checkpoint, const StoredQuantisation&
 // The values of a stored row, all columns: [columns] floats. A tensor of one axis is rows of one value.
 void read_stored_row(const Checkpoint& checkpoint, const SourceBlock& block, int64_t row, float* out);
 
+// The columns of a stored row that the block has, and maybe others: `out` has room for a row. Returns the
+// first of the block's.
+const float* read_block_columns(const Checkpoint& checkpoint, const SourceBlock& block, int64_t row,
+                                float* out);
+
 }  // namespace tenon

@@ -7,8 +7,11 @@
 #include <cstring>
 #include <vector>
 
+#include "io/dequantise.h"
+#include "io/gguf_writer.h"
 #include "io/mapped_file.h"
 #include "io/safetensors.h"
+#include "io/test_folder.h"
 
 namespace tenon {
 namespace {
@@ -116,6 +119,33 @@ TEST(StoredValues, ScalesThatDoNotFitAreRefused) {
   EXPECT_NE(found.error().text().find("does not fit"), std::string::npos) << found.error().text();
   SourceBlock none = block_of("nothing.weight");
   EXPECT_FALSE(*find_stored(*checkpoint, kBlocks, none));
+}
+
+TEST(StoredValues, ColumnsOfABlockAreThoseOfTheWholeRow) {
+  const TestFolder folder;
+  constexpr int64_t kRows = 2, kColumns = 128;
+  std::vector<float> values(kRows * kColumns);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 37) - 18;
+  std::vector<std::byte> bytes(static_cast<size_t>(*dtype_bytes(DType::q8_0, kRows * kColumns)));
+  quantise_row(DType::q8_0, values.data(), bytes.data(), kRows * kColumns);
+  const std::string path = folder / "m.gguf";
+  auto writer = create_gguf(path, {}, std::vector<TensorSpec>{{"w", DType::q8_0, Shape{kRows, kColumns}}});
+  ASSERT_TRUE(writer.ok()) << writer.error().text();
+  ASSERT_TRUE(writer->append("w", bytes).ok() && writer->commit().ok());
+  const auto checkpoint = Checkpoint::open(path);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().text();
+  std::vector<float> whole(kColumns), part(kColumns);
+  for (const auto& [from, columns] : {std::pair{0, 16}, {16, 48}, {40, 88}, {96, 32}, {0, 128}}) {
+    SourceBlock block = block_of("w");
+    ASSERT_TRUE(*find_stored(*checkpoint, {}, block));
+    block.from_column = from;
+    block.columns = columns;
+    for (int64_t row = 0; row < kRows; ++row) {
+      read_stored_row(*checkpoint, block, row, whole.data());
+      const float* got = read_block_columns(*checkpoint, block, row, part.data());
+      for (int64_t i = 0; i < columns; ++i) EXPECT_EQ(got[i], whole[static_cast<size_t>(from + i)]) << from;
+    }
+  }
 }
 
 }  // namespace

@@ -257,13 +257,13 @@ Status load_rows(const Checkpoint& checkpoint, const SourceBlock& block, const M
                   static_cast<size_t>(stored_row_bytes));
       continue;
     }
+    const float* begin = row.data();
     if (one_row) {
       dequantise_row(block.stored, from, row.data(), elements);
     } else {
-      read_stored_row(checkpoint, block, stored_row(block, r), row.data());
+      begin = read_block_columns(checkpoint, block, stored_row(block, r), row.data());
     }
     undo_negative_exp(block, row);
-    const float* begin = row.data() + (one_row ? 0 : block.from_column);
     RETURN_IF_ERROR(check_finite(checkpoint, block, begin, elements, stored_row(block, r)));
     narrow(begin, dtype, destination, (block.row + r) * logical.columns + block.column, elements);
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <unordered_map>
@@ -107,6 +108,10 @@ ValueId add_adapter_by_head(Builder& b, const AdapterModule& module, const Group
   return matmul(b, low, v.a, {.alpha = module.scale, .out_dtype = compute, .addend = v.base});
 }
 
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 }  // namespace
 
 std::vector<AdapterModule> linear_modules(const Program& program) {
@@ -157,7 +162,7 @@ Result<std::vector<AdapterModule>> choose_modules(const Program& program, const 
   }
   std::vector<AdapterModule> chosen;
   for (AdapterModule module : linears) {
-    bool wanted = all && module.experts == 0;
+    bool wanted = all && module.experts == 0 && !contains(options.not_linear, module.module);
     for (const std::string& target : options.targets) wanted = wanted || names_module(target, module.module);
     if (!wanted) continue;
     module.rank = matching_or(options.rank_pattern, module.module, options.rank);

@@ -19,6 +19,7 @@ struct AdapterOptions {
   double alpha = 32;
   bool rslora = false;               // scale alpha / sqrt(rank) (Kalajdzievski 2023) instead of alpha / rank
   std::vector<std::string> targets;  // module names or their last parts; or just "all-linear"
+  std::vector<std::string> not_linear;          // modules that all-linear leaves out
   std::map<std::string, int64_t> rank_pattern;  // module name or its end -> rank
   std::map<std::string, double> alpha_pattern;  // likewise -> alpha
 };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/describe.h"
+#include "models/routers.h"
 #include "models/weight_map.h"
 #include "plan/plan.h"
 #include "run/cache_report.h"
@@ -48,6 +49,7 @@ Result<ModelRow> model_row(const ModelSpec& spec, const DeviceFacts& facts, cons
   settings.recompute_blocks = static_cast<int32_t>(spec.blocks.size());
   AdapterOptions adapter;
   adapter.rank = kRank;
+  adapter.not_linear = parameter_routers(spec);
   ASSIGN_OR_RETURN(const std::vector<AdapterModule> modules,
                    choose_modules(forward_program(spec, 1, settings), adapter));
   TrainPrograms programs = train_programs(spec, modules, settings);

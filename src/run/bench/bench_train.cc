@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/process_memory.h"
+#include "models/routers.h"
 #include "run/adapter_set.h"
 #include "run/evaluate.h"
 #include "run/session.h"
@@ -68,7 +69,8 @@ TrainSettings train_settings(const BenchModel& model, const TrainBenchSettings& 
 
 Result<TrainBench> bench_train(const BenchModel& model, Device& device, const TrainBenchSettings& settings) {
   if (settings.seq < 2) return bad_argument("a sequence of one token has nothing to predict", "--seq");
-  const AdapterOptions options = adapter_options(settings.rank);
+  AdapterOptions options = adapter_options(settings.rank);
+  options.not_linear = parameter_routers(model.spec);
   ASSIGN_OR_RETURN(std::vector<AdapterModule> modules,
                    choose_modules(forward_program(model.spec, 1, settings), options));
   const AdapterSet adapter = new_adapter(std::move(modules), options, 0, 0);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "models/routers.h"
 #include "passes/recompute.h"
 #include "plan/fit.h"
 
@@ -112,7 +113,8 @@ AdapterOptions recipe_adapter_options(const TrainRecipe& recipe) {
 Result<AdapterSet> recipe_adapter(const TrainRecipe& recipe, const Model& model, const DeviceFacts& facts) {
   const Program forward = forward_program(model.spec, 1, recipe_program_settings(recipe, model, facts));
   if (!recipe.adapter.empty()) return read_adapter(recipe.adapter, forward);
-  const AdapterOptions options = recipe_adapter_options(recipe);
+  AdapterOptions options = recipe_adapter_options(recipe);
+  options.not_linear = parameter_routers(model.spec);
   ASSIGN_OR_RETURN(std::vector<AdapterModule> modules, choose_modules(forward, options));
   return new_adapter(std::move(modules), options, recipe.dropout, static_cast<uint64_t>(recipe.seed));
 }
