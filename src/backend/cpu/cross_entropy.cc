@@ -47,10 +47,11 @@ float largest_of(float* values, int64_t count) {
 // The sum of exp(z - largest), which the values become where kKept.
 template <bool kKept>
 double sum_of_exponentials(float* values, int64_t count, float largest) {
-  const VF shift = hn::Set(DF(), largest);
+  const VF shift = hn::Set(DF(), largest), least = hn::Set(DF(), -87.0f);
   VF sum = hn::Zero(DF());
   each_vector(values, count, -std::numeric_limits<float>::infinity(), [&](VF v) HWY_ATTR {
-    const VF e = exp_of_bounded(hn::Sub(v, shift));
+    const VF x = hn::Sub(v, shift);
+    const VF e = hn::IfThenZeroElse(hn::Lt(x, least), exp_of_bounded(x));
     sum = hn::Add(sum, e);
     return kKept ? e : v;
   });
