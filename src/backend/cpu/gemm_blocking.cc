@@ -54,8 +54,10 @@ void split_columns(const GemmSizes& sizes, int threads, int64_t column_granulari
   out.kc = is_block_quantised(sizes.b_dtype) && sizes.b_transposed ? 256 : kDepthOfFewRows;
   out.mc = round_up(std::max<int64_t>(sizes.m, 1), kMostSliverRows);
   out.column_parts = threads;
+  // Rows of b that are read where they lie leave room in the second cache for those asked for ahead.
+  const int64_t most = sizes.b_dtype == DType::f32 && !sizes.b_transposed ? 256 : 512;
   const int64_t own = round_up(ceil_div(std::max<int64_t>(sizes.n, 1), threads), column_granularity);
-  out.nc = std::min<int64_t>(own, 512);
+  out.nc = std::min(own, most);
   out.packed_a_bytes = float_bytes(out.mc * out.kc);
   out.packed_b_bytes = float_bytes(out.nc * out.kc);
   if (sizes.out_dtype != DType::f32 && sizes.k > out.kc) out.partial_bytes = float_bytes(out.mc * out.nc);
