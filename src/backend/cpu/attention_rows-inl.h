@@ -46,8 +46,10 @@ HWY_INLINE void update_row(const AttentionSizes& sizes, Range seen, int64_t colu
   const int64_t first = seen.begin / kStep * kStep, last = round_up(seen.end, kStep);
   VF scale = hn::Set(d, sizes.scale);
   if (sizes.softcap > 0) {
-    const VF cap = hn::Set(d, sizes.softcap), inverse = hn::Set(d, sizes.scale / sizes.softcap);
-    for (int64_t j = first; j < last; j += kStep) store(soft_cap(load(scores + j), cap, inverse), scores + j);
+    const VF cap = hn::Set(d, sizes.softcap), inverse = hn::Set(d, 1.0f / sizes.softcap);
+    for (int64_t j = first; j < last; j += kStep) {
+      store(soft_cap(hn::Mul(load(scores + j), scale), cap, inverse), scores + j);
+    }
     scale = hn::Set(d, 1.0f);
   }
   if (seen.size() > 0) {
@@ -59,7 +61,7 @@ HWY_INLINE void update_row(const AttentionSizes& sizes, Range seen, int64_t colu
     const VF shift = hn::Set(d, largest);
     VF sum = hn::Zero(d);
     for (int64_t j = first; j < last; j += kStep) {
-      const VF p = exp_of_bounded(hn::MulSub(load(scores + j), scale, shift));
+      const VF p = exp_of_bounded(hn::Sub(hn::Mul(load(scores + j), scale), shift));
       sum = hn::Add(sum, p);
       store(p, scores + j);
     }
@@ -79,16 +81,16 @@ HWY_INLINE void gradient_row(const AttentionSizes& sizes, Range seen, int64_t co
   constexpr int64_t kStep = static_cast<int64_t>(kLanes);
   const VF lses = hn::Set(d, lse), deltas = hn::Set(d, delta), scale = hn::Set(d, sizes.scale);
   const VF one = hn::Set(d, 1.0f), cap = hn::Set(d, sizes.softcap);
-  const VF inverse = hn::Set(d, sizes.softcap > 0 ? sizes.scale / sizes.softcap : 0.0f);
+  const VF inverse = hn::Set(d, sizes.softcap > 0 ? 1.0f / sizes.softcap : 0.0f);
   for (int64_t j = seen.begin / kStep * kStep; j < seen.end; j += kStep) {
-    const VF score = load(p + j);
+    const VF score = hn::Mul(load(p + j), scale);
     VF slope = scale, value;
     if (sizes.softcap > 0) {
       const VF squashed = hn::Tanh(d, hn::Mul(score, inverse));
       slope = hn::Mul(scale, hn::NegMulAdd(squashed, squashed, one));
       value = hn::MulSub(squashed, cap, lses);
     } else {
-      value = hn::MulSub(score, scale, lses);
+      value = hn::Sub(score, lses);
     }
     value = exp_of_bounded(value);
     store(value, p + j);
