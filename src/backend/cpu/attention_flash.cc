@@ -16,6 +16,18 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
+// out = factor * sums, which may be the same.
+template <typename T>
+void scale_row(const float* sums, float by, int64_t count, T* out) {
+  constexpr int64_t kStep = static_cast<int64_t>(kLanes);
+  const VF factor = hn::Set(DF(), by);
+  int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) store(hn::Mul(load(sums + i), factor), out + i);
+  if (i == count) return;
+  const size_t rest = static_cast<size_t>(count - i);
+  store_part(hn::Mul(load_part(sums + i, rest), factor), out + i, rest);
+}
+
 // Row `row` of the scores, keys [low, high) of the tile visible, becomes exp(score - largest); the sums of
 // earlier tiles are rescaled.
 void update_row(const AttentionSizes& sizes, float* scores, int64_t low, int64_t high, float* sums,
@@ -45,21 +57,10 @@ void update_row(const AttentionSizes& sizes, float* scores, int64_t low, int64_t
   if (now != largest) {
     const float factor = std::exp(largest - now);
     total *= factor;
-    for (int64_t i = 0; i < sizes.v_head_dim; ++i) sums[i] *= factor;
+    scale_row(sums, factor, sizes.v_head_dim, sums);
   }
   total += sum_of(sum);
   largest = now;
-}
-
-template <typename T>
-void write_row(const float* sums, float inverse, int64_t count, T* out) {
-  constexpr int64_t kStep = static_cast<int64_t>(kLanes);
-  const VF factor = hn::Set(DF(), inverse);
-  int64_t i = 0;
-  for (; i + kStep <= count; i += kStep) store(hn::Mul(load(sums + i), factor), out + i);
-  if (i == count) return;
-  const size_t rest = static_cast<size_t>(count - i);
-  store_part(hn::Mul(load_part(sums + i, rest), factor), out + i, rest);
 }
 
 // One block of tokens for heads [head, head + heads) of one kv head.
@@ -79,10 +80,10 @@ void finish_block(const AttentionSizes& sizes, const KernelCall& call, const Que
       const float* sums = s.sums + at * sizes.v_head_dim;
       const float inverse = 1.0f / s.total[at];
       if (out.type.dtype == DType::bf16) {
-        write_row(sums, inverse, sizes.v_head_dim,
+        scale_row(sums, inverse, sizes.v_head_dim,
                   reinterpret_cast<bf16*>(out.data) + row * sizes.v_head_dim);
       } else {
-        write_row(sums, inverse, sizes.v_head_dim,
+        scale_row(sums, inverse, sizes.v_head_dim,
                   reinterpret_cast<float*>(out.data) + row * sizes.v_head_dim);
       }
       lse[row] = s.largest[at] + std::log(s.total[at]);
@@ -143,6 +144,7 @@ void attend(const KernelCall& call) {
   const int64_t parts = sizes.kv_heads * sizes.subgroups(), rows = sizes.query_block();  // parts of the heads
   const int64_t scratch_bytes = AttentionScratch(sizes, nullptr).bytes;
   call.threads->run([&](int thread) {
+    const typename Products::Session session;
     const AttentionScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
     for (int64_t unit = thread; unit < ceil_div(sizes.tokens, rows) * parts; unit += call.threads->size()) {
       const int64_t begin = unit / parts * rows;
@@ -161,8 +163,11 @@ void attend(const KernelCall& call) {
 void attend_f32(const KernelCall& call) {
   attend<F32Products>(call);
 }
-void attend_bf16(const KernelCall& call) {
-  attend<Bf16Products>(call);
+void attend_bf16_pairs(const KernelCall& call) {
+  attend<Bf16PairProducts>(call);
+}
+void attend_bf16_tiles(const KernelCall& call) {
+  attend<Bf16TileProducts>(call);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -174,7 +179,8 @@ namespace tenon {
 namespace {
 
 HWY_EXPORT(attend_f32);
-HWY_EXPORT(attend_bf16);
+HWY_EXPORT(attend_bf16_pairs);
+HWY_EXPORT(attend_bf16_tiles);
 
 int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
   const AttentionSizes sizes(site.attrs, site.inputs[0].shape, site.inputs[2].shape);
@@ -202,12 +208,27 @@ const KernelDef& attention_flash_bf16_pairs_kernel() {
   static constexpr KernelDef def{
       .op = "attention",
       .name = "attention_flash_bf16_pairs",
-      .serves = serves_bf16_pairs,
+      .serves = serves_unit<GemmUnit::bf16_pairs>,
       .workspace_bytes = workspace_bytes,
       .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(GemmUnit::bf16_pairs); },
       .run =
           [](const KernelCall& call) {
-            HWY_DYNAMIC_DISPATCH(attend_bf16)
+            HWY_DYNAMIC_DISPATCH(attend_bf16_pairs)
+            (call);
+          }};
+  return def;
+}
+
+const KernelDef& attention_flash_bf16_tiles_kernel() {
+  static constexpr KernelDef def{
+      .op = "attention",
+      .name = "attention_flash_bf16_tiles",
+      .serves = serves_unit<GemmUnit::bf16_tiles>,
+      .workspace_bytes = workspace_bytes,
+      .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(GemmUnit::bf16_tiles); },
+      .run =
+          [](const KernelCall& call) {
+            HWY_DYNAMIC_DISPATCH(attend_bf16_tiles)
             (call);
           }};
   return def;

@@ -21,10 +21,10 @@ inline constexpr int64_t kMostGroup = 8;
 inline constexpr int64_t kMostTilesOfBlock = 4;  // whose sums stay in a second cache of 512 KiB
 inline constexpr int64_t kFewBlocks = 32;        // that threads can share evenly
 
-// Whether a kernel that multiplies pairs of bf16 serves attention, forward or backward.
-inline bool serves_bf16_pairs(const OpSite& site, const DeviceFacts& facts) {
-  return has_gemm_unit(GemmUnit::bf16_pairs, site.inputs[0].dtype, facts) &&
-         serves_vector_dtypes(site, facts);
+// Whether a kernel on a unit for bf16 serves attention, forward or backward.
+template <GemmUnit kUnit>
+bool serves_unit(const OpSite& site, const DeviceFacts& facts) {
+  return has_gemm_unit(kUnit, site.inputs[0].dtype, facts) && serves_vector_dtypes(site, facts);
 }
 
 struct AttentionSizes {
@@ -63,6 +63,12 @@ inline int64_t packed_floats(int64_t rows, int64_t columns) {
                   kArenaAlignment / 4);
 }
 
+// Floats of `rows` rows of `columns`, in f32, or in bf16 padded for any unit. What follows in a scratch block
+// is longer than the rows that a unit's tile reads past its last.
+inline int64_t row_floats(int64_t rows, int64_t columns) {
+  return rows * std::max(columns, kBf16DepthUnit / 2);
+}
+
 // Hands out parts of a scratch block, each aligned to a cache line; with a null base it only counts.
 class ScratchCutter {
  public:
@@ -85,7 +91,7 @@ struct AttentionScratch {
   AttentionScratch(const AttentionSizes& sizes, std::byte* base) {
     ScratchCutter cutter(base);
     const int64_t rows = sizes.heads_of_tile() * sizes.query_block();
-    queries = cutter.take(rows * sizes.head_dim);
+    queries = cutter.take(row_floats(rows, sizes.head_dim));
     keys = cutter.take(packed_floats(sizes.head_dim, kColumnTile));
     values = cutter.take(packed_floats(kColumnTile, sizes.v_head_dim));
     scores = cutter.take(kRowTile * kColumnTile);
@@ -104,8 +110,8 @@ struct AttentionGradScratch {
   AttentionGradScratch(const AttentionSizes& sizes, std::byte* base) {
     ScratchCutter cutter(base);
     const int64_t rows = std::max(sizes.heads_of_tile() * sizes.query_block(), sizes.key_block());
-    row_qk = cutter.take(rows * sizes.head_dim);
-    row_v = cutter.take(rows * sizes.v_head_dim);
+    row_qk = cutter.take(row_floats(rows, sizes.head_dim));
+    row_v = cutter.take(row_floats(rows, sizes.v_head_dim));
     column_qk = cutter.take(packed_floats(sizes.head_dim, kColumnTile));
     column_v = cutter.take(packed_floats(sizes.v_head_dim, kColumnTile));
     plain_qk = cutter.take(packed_floats(kColumnTile, sizes.head_dim));

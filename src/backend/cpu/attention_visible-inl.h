@@ -72,10 +72,10 @@ struct VisibleTile {
   bool empty() const { return keys.begin >= rows.end || begin(rows.begin) >= keys.end; }
 };
 
-// out[rows, keys] = alpha * a[rows, depth] · b, where visible; whole slivers and panels of `out` are written.
+// out[rows, keys] = a[rows, depth] · b, where visible; whole slivers and panels of `out` are written.
 HWY_INLINE void multiply_visible(const VisibleTile& tile, const float* a, int64_t a_stride,
-                                 const float* panels, int64_t depth, float alpha, float* out) {
-  const TileStore to = tile_store({out, kVisibleKeys}, alpha, false);
+                                 const float* panels, int64_t depth, float* out) {
+  const TileStore to = tile_store({out, kVisibleKeys}, 1.0f, false);
   for (int64_t row = 0; row < tile.rows.size(); row += kSliver) {
     const Range seen = tile.keys_of_sliver(row);
     if (seen.size() <= 0) continue;

@@ -10,58 +10,13 @@
 //
 #include <cmath>
 
+#include "backend/cpu/attention_rows-inl.h"
 #include "backend/cpu/attention_visible-inl.h"
 #include "backend/cpu/work_queue.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
-
-// A row of a tile of queries: the sums of exp(score - largest) * v, and of exp(score - largest).
-struct RunningRow {
-  float* sums;
-  float &largest, &total;
-};
-
-void rescale(const AttentionSizes& sizes, float largest, const RunningRow& row) {
-  const float factor = std::exp(row.largest - largest);
-  const VF factors = hn::Set(DF(), factor);
-  row.total *= factor;
-  for (int64_t i = 0; i < sizes.v_head_dim; i += static_cast<int64_t>(kLanes)) {
-    store(hn::Mul(load(row.sums + i), factors), row.sums + i);
-  }
-}
-
-// The scores of a row become exp(score - largest), and what it does not see zero; the sums of earlier
-// tiles are rescaled.
-void update_row(const AttentionSizes& sizes, Range seen, float* scores, RunningRow row) {
-  const DF d;
-  constexpr int64_t kStep = static_cast<int64_t>(kLanes);
-  const int64_t first = seen.begin / kStep * kStep, last = round_up(seen.end, kStep);
-  if (sizes.softcap > 0) {
-    const VF cap = hn::Set(d, sizes.softcap), inverse = hn::Set(d, 1.0f / sizes.softcap);
-    for (int64_t j = first; j < last; j += kStep) store(soft_cap(load(scores + j), cap, inverse), scores + j);
-  }
-  if (seen.size() > 0) {
-    std::fill(scores + first, scores + seen.begin, kMinusInfinity);
-    std::fill(scores + seen.end, scores + last, kMinusInfinity);
-    VF most = hn::Set(d, row.largest);
-    for (int64_t j = first; j < last; j += kStep) most = hn::Max(most, load(scores + j));
-    const float largest = max_of(most);
-    const VF shift = hn::Set(d, largest);
-    VF sum = hn::Zero(d);
-    for (int64_t j = first; j < last; j += kStep) {
-      const VF p = exp_of_bounded(hn::Sub(load(scores + j), shift));
-      sum = hn::Add(sum, p);
-      store(p, scores + j);
-    }
-    if (largest != row.largest) rescale(sizes, largest, row);
-    row.largest = largest;
-    row.total += sum_of(sum);
-  }
-  std::fill(scores, scores + seen.begin, 0.0f);
-  std::fill(scores + seen.end, scores + kVisibleKeys, 0.0f);
-}
 
 // One block of tokens for heads [head, head + heads) of one kv head.
 struct QueryBlock {
@@ -95,9 +50,9 @@ void finish_block(const AttentionSizes& sizes, const KernelCall& call, const Que
 void add_keys(const VisibleTile& tile, int64_t at, const VisibleScratch& s) {
   const AttentionSizes& sizes = tile.sizes;
   const int64_t stride = copied_stride(sizes.head_dim), v_stride = copied_stride(sizes.v_head_dim);
-  multiply_visible(tile, s.queries + at * stride, stride, s.keys, sizes.head_dim, sizes.scale, s.scores);
+  multiply_visible(tile, s.queries + at * stride, stride, s.keys, sizes.head_dim, s.scores);
   for (int64_t i = 0; i < tile.rows.size(); ++i) {
-    update_row(sizes, tile.keys_of(i), s.scores + i * kVisibleKeys,
+    update_row(sizes, tile.keys_of(i), kVisibleKeys, s.scores + i * kVisibleKeys,
                {s.sums + (at + i) * v_stride, s.largest[at + i], s.total[at + i]});
   }
   add_visible_keys(tile, s.scores, s.values, v_stride, sizes.v_head_dim, {s.sums + at * v_stride, v_stride});

@@ -44,12 +44,16 @@ float largest_of(float* values, int64_t count) {
   return max_of(largest);
 }
 
+// The sum of exp(z - largest), which the values become where kKept.
+template <bool kKept>
 double sum_of_exponentials(float* values, int64_t count, float largest) {
-  const VF shift = hn::Set(DF(), largest);
+  const VF shift = hn::Set(DF(), largest), least = hn::Set(DF(), -87.0f);
   VF sum = hn::Zero(DF());
   each_vector(values, count, -std::numeric_limits<float>::infinity(), [&](VF v) HWY_ATTR {
-    sum = hn::Add(sum, exp_of(hn::Sub(v, shift)));
-    return v;
+    const VF x = hn::Sub(v, shift);
+    const VF e = hn::IfThenZeroElse(hn::Lt(x, least), exp_of_bounded(x));
+    sum = hn::Add(sum, e);
+    return kKept ? e : v;
   });
   return sum_of(sum);
 }
@@ -59,7 +63,9 @@ void cap_logits(float* logits, int64_t count, float softcap) {
   each_vector(logits, count, 0.0f, [&](VF v) HWY_ATTR { return soft_cap(v, cap, inverse); });
 }
 
-void take_logits(float* logits, int64_t count, int64_t first, int32_t label, float softcap,
+// The label's exponential is summed apart: once a row is learnt the others are small beside it.
+template <bool kKept>
+float take_chunk(float* logits, int64_t count, int64_t first, int32_t label, float softcap,
                  RunningSoftmax& state) {
   const float raw = largest_of(logits, count);
   if (state.predicted < 0 || raw > state.largest_raw) {
@@ -73,14 +79,35 @@ void take_logits(float* logits, int64_t count, int64_t first, int32_t label, flo
     cap_logits(logits, count, softcap);
     largest = largest_of(logits, count);
   }
+  double factor = 1;
   if (state.sum == 0) {
     state.largest = largest;
   } else if (largest > state.largest) {
-    state.sum *= std::exp(static_cast<double>(state.largest) - largest);
+    factor = std::exp(static_cast<double>(state.largest) - largest);
+    state.sum *= factor;
+    state.others *= factor;
     state.largest = largest;
   }
-  state.sum += sum_of_exponentials(logits, count, state.largest);
-  if (label >= first && label < first + count) state.label_logit = logits[label - first];
+  const int64_t at = label >= first && label < first + count ? label - first : -1;
+  if (at >= 0) {
+    state.label_logit = logits[at];
+    state.sum += std::exp(static_cast<double>(logits[at]) - state.largest);
+    logits[at] = -std::numeric_limits<float>::infinity();
+  }
+  const double others = sum_of_exponentials<kKept>(logits, count, state.largest);
+  if (at >= 0) logits[at] = kKept ? 0.0f : state.label_logit;
+  state.sum += others;
+  state.others += others;
+  return static_cast<float>(factor);
+}
+
+void take_logits(float* logits, int64_t count, int64_t first, int32_t label, float softcap,
+                 RunningSoftmax& state) {
+  take_chunk<false>(logits, count, first, label, softcap, state);
+}
+
+float take_weights(float* logits, int64_t count, int64_t first, int32_t label, RunningSoftmax& state) {
+  return take_chunk<true>(logits, count, first, label, 0.0f, state);
 }
 
 void take_gradient(float* logits, int64_t count, int64_t first, int32_t label, float softcap, float scale,
@@ -116,6 +143,7 @@ namespace tenon {
 namespace {
 
 HWY_EXPORT(take_logits);
+HWY_EXPORT(take_weights);
 HWY_EXPORT(take_gradient);
 
 struct Layout {
@@ -241,6 +269,10 @@ void CrossEntropy::compute_logits(int64_t row_count, int64_t vocab_begin, int64_
 void add_logits(float* logits, int64_t count, int64_t first, int32_t label, float softcap,
                 RunningSoftmax& state) {
   HWY_DYNAMIC_DISPATCH(take_logits)(logits, count, first, label, softcap, state);
+}
+
+float logits_to_weights(float* logits, int64_t count, int64_t first, int32_t label, RunningSoftmax& state) {
+  return HWY_DYNAMIC_DISPATCH(take_weights)(logits, count, first, label, state);
 }
 
 void logits_to_gradient(float* logits, int64_t count, int64_t first, int32_t label, float softcap,

@@ -52,6 +52,7 @@ int64_t cross_entropy_workspace_bytes(const OpSite& site, const DeviceFacts& fac
 // The log of the softmax's sum, built chunk by chunk.
 struct RunningSoftmax {
   double sum = 0;         // of exp(z - largest)
+  double others = 0;      // the same without the label's, where weights are asked for
   float largest = 0;      // of the capped logits
   float largest_raw = 0;  // of the logits before the cap, whose order does not suffer from its flat ends
   float label_logit = 0;
@@ -62,6 +63,10 @@ static_assert(sizeof(RunningSoftmax) <= kCrossEntropyStateBytes);
 // Takes a chunk of one row's scaled logits, starting at vocabulary index `first`; caps them in place.
 void add_logits(float* logits, int64_t count, int64_t first, int32_t label, float softcap,
                 RunningSoftmax& state);
+
+// The same without a cap, after which the logits are exp(z - largest), and zero at the label. Returns what
+// sums of earlier chunks of such weights are to be multiplied by, where `largest` has grown.
+float logits_to_weights(float* logits, int64_t count, int64_t first, int32_t label, RunningSoftmax& state);
 
 // Turns scaled logits into their gradient in place: dloss * (softmax - onehot(label)) * the cap's slope *
 // scale.

@@ -20,8 +20,9 @@ namespace tenon {
 namespace HWY_NAMESPACE {
 
 constexpr int64_t kBlocksQueued = 4;  // blocks of rows for each thread, from which on they are queued
-constexpr int64_t kSliversAhead = 4, kDepthAhead = 64;  // from here on asking for panels ahead pays
-constexpr int64_t kDirectColumns = 64;                  // up to here a's rows are read where they lie
+constexpr int64_t kSliversAhead = 3, kDepthAhead = 64;  // from here on asking for panels ahead pays
+constexpr int64_t kMostRows = 96, kPartDepth = 320;  // of a block whose sums are kept between parts of depth
+constexpr int64_t kDirectColumns = 64;               // up to here a's rows are read where they lie
 
 // The workspace of one thread.
 struct ThreadSpace {
@@ -41,14 +42,18 @@ struct Panels {
   const float* data;
   int64_t panel_stride;  // floats from panel to panel
   int64_t row_stride;
+  int64_t ahead = 0;  // floats from a panel to the one that is asked for while it is multiplied; 0: none
 };
 
-// Asks for part `part` of `parts` of a panel, for the second cache: while a panel is multiplied by slivers,
-// the next one comes from the third.
-HWY_INLINE void prefetch_panel(const float* panel, int64_t floats, int64_t part, int64_t parts) {
-  constexpr int64_t kLine = 16;
-  const int64_t lines = ceil_div(ceil_div(floats, kLine), parts);
-  for (int64_t i = lines * part; i < lines * (part + 1); ++i) __builtin_prefetch(panel + i * kLine, 0, 2);
+// Asks for part `part` of `parts` of the rows of a panel, for the second cache: while a panel is multiplied
+// by slivers, another one comes from the third or from memory.
+HWY_INLINE void prefetch_panel(Panel panel, int64_t depth, int64_t part, int64_t parts) {
+  const int64_t rows = ceil_div(depth, parts);
+  const float* end = panel.data + std::min(depth, rows * (part + 1)) * panel.stride;
+  for (const float* row = panel.data + rows * part * panel.stride; row < end; row += panel.stride) {
+    __builtin_prefetch(row, 0, 2);
+    if constexpr (kPanel > 16) __builtin_prefetch(row + 16, 0, 2);
+  }
 }
 
 // Depth of the tail that a block of k brings: the last one all of it.
@@ -69,32 +74,67 @@ void pack_left(const Gemm& g, Range rows, Range depth, float* out) {
   }
 }
 
+// The store of one panel's columns, and of a part of the depth of its sums: parts before the last are kept in
+// `sums`, kPanel floats a row. Column 0 is the panel's first.
+TileStore panel_store(const TileStore& to, int64_t column, Range part, int64_t depth, float* sums) {
+  const GemmMatrix kept{reinterpret_cast<std::byte*>(sums), DType::f32, kPanel};
+  TileStore out = to;
+  out.before = part.begin == 0 ? shifted(to.before, 0, column) : kept;
+  if (part.end == depth) {
+    out.out += column * (to.dtype == DType::bf16 ? 2 : 4);
+  } else {
+    out.out = reinterpret_cast<std::byte*>(sums);
+    out.dtype = DType::f32;
+    out.stride = kPanel;
+  }
+  return out;
+}
+
+// Rows of a, as sliver_at(row, k), against one panel, whose depth is taken in parts that leave it in the
+// first cache: by the depth alone, since how many rows come together differs from run to run.
+template <typename SliverAt>
+HWY_INLINE void multiply_panel(SliverAt sliver_at, Range rows, int64_t depth, Panel panel, int64_t ahead,
+                               int64_t column, int64_t width, const TileStore& to) {
+  HWY_ALIGN float sums[kMostRows * kPanel];
+  const int64_t slivers = ceil_div(rows.size(), kSliver);
+  const int64_t step = ceil_div(depth, ceil_div(depth, kPartDepth));
+  const bool asks = ahead > 0 && slivers >= kSliversAhead && depth >= kDepthAhead;
+  for (int64_t p = 0; p < depth; p += step) {
+    const Range part{p, std::min(p + step, depth)};
+    const TileStore store = panel_store(to, column, part, depth, sums);
+    const float* b = panel.data + p * panel.stride;
+    for (int64_t row = rows.begin; row < rows.end; row += kSliver) {
+      if (asks) {
+        prefetch_panel({b + ahead, panel.stride}, part.size(), (row - rows.begin) / kSliver, slivers);
+      }
+      multiply_and_store(part.size(), sliver_at(row, p), Panel{b, panel.stride}, row, 0,
+                         std::min(kSliver, rows.end - row), width, store);
+    }
+  }
+}
+
 // Multiplies rows x depth of a, and the tail that comes with them, by panels for `columns` output columns
 // (the store's origin is the first of each).
 void multiply_block(const Gemm& g, Range rows, Range depth, int64_t columns, Panels b, float* packed_a,
                     const TileStore& to) {
+  CHECK(rows.size() <= kMostRows);
   const int64_t whole_depth = depth.size() + tail_depth(g, depth);
   const bool direct =
       columns <= kDirectColumns && g.a.dtype == DType::f32 && !g.a.transposed && whole_depth == depth.size();
   const int64_t whole = direct ? rows.size() / kSliver * kSliver : 0;  // rows of whole slivers, read in place
   pack_left(g, {rows.begin + whole, rows.end}, depth, packed_a);
-  const int64_t slivers = ceil_div(rows.size() - whole, kSliver);
-  const bool asks_ahead = b.row_stride == kPanel && slivers >= kSliversAhead && whole_depth >= kDepthAhead;
+  const auto packed = [&](int64_t row, int64_t p) HWY_ATTR {
+    return PackedSliver{packed_a + (row - whole) * whole_depth + p * kSliver};
+  };
+  const auto in_place = [&](int64_t row, int64_t p) HWY_ATTR {
+    const float* a = reinterpret_cast<const float*>(matrix_row(g.a, rows.begin + row));
+    return StridedSliver{a + depth.begin + p, g.a.stride};
+  };
   for (int64_t column = 0; column < columns; column += kPanel) {
     const Panel panel{b.data + column / kPanel * b.panel_stride, b.row_stride};
-    const bool asks = asks_ahead && column + kPanel < columns;
     const int64_t width = std::min(kPanel, columns - column);
-    for (int64_t row = 0; row < whole; row += kSliver) {
-      const float* a = reinterpret_cast<const float*>(matrix_row(g.a, rows.begin + row)) + depth.begin;
-      multiply_and_store(depth.size(), StridedSliver{a, g.a.stride}, panel, row, column, kSliver, width, to);
-    }
-    for (int64_t row = whole; row < rows.size(); row += kSliver) {
-      const PackedSliver a{packed_a + (row - whole) * whole_depth};
-      if (asks) {
-        prefetch_panel(panel.data + b.panel_stride, whole_depth * kPanel, (row - whole) / kSliver, slivers);
-      }
-      multiply_and_store(whole_depth, a, panel, row, column, std::min(kSliver, rows.size() - row), width, to);
-    }
+    multiply_panel(in_place, {0, whole}, whole_depth, panel, b.ahead, column, width, to);
+    multiply_panel(packed, {whole, rows.size()}, whole_depth, panel, b.ahead, column, width, to);
   }
 }
 
@@ -114,8 +154,8 @@ void multiply_shared(const Gemm& g, const GemmBlocking& blocking, Range rows, Ra
       const Range depth{p, std::min(p + blocking.kc, g.k)};
       const TileStore to = block_store(g, row, columns.begin, depth, space.partial, columns.size());
       const float* panels = packed_b + (columns.begin - origin) / kPanel * kPanel * panel_rows + p * kPanel;
-      multiply_block(g, block, depth, columns.size(), {panels, panel_rows * kPanel, kPanel}, space.packed_a,
-                     to);
+      const int64_t stride = panel_rows * kPanel;
+      multiply_block(g, block, depth, columns.size(), {panels, stride, kPanel, stride}, space.packed_a, to);
     }
   }
 }
@@ -194,7 +234,9 @@ void multiply_own_columns(const Gemm& g, const GemmBlocking& blocking, Range col
       const Range part{p, std::min(p + blocking.kc, depth.end)};
       if (packed_begin > begin) {
         const float* b = reinterpret_cast<const float*>(matrix_row(g.b, p)) + begin;
-        multiply_rows_of_block(g, blocking, {begin, packed_begin}, part, {b, kPanel, g.b.stride}, space);
+        const int64_t ahead = part.end < depth.end ? part.size() * g.b.stride : 0;
+        multiply_rows_of_block(g, blocking, {begin, packed_begin}, part, {b, kPanel, g.b.stride, ahead},
+                               space);
       }
       if (packed_begin == end) continue;
       pack_b(g.b, {packed_begin, end}, part, g.round_b, space.packed_b, part.size() * kPanel);

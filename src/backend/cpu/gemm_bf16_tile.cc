@@ -64,29 +64,53 @@ static_assert(sizeof(TileConfig) == 64);
 
 constexpr int64_t kRowBytes = kBf16PanelColumns * 4;  // of sums and of panels
 
-TENON_TILES void store_tiles(float* sums) {
-  _tile_stored(0, sums, kRowBytes);
-  _tile_stored(1, sums + 16, kRowBytes);
-  _tile_stored(2, sums + 16 * kBf16PanelColumns, kRowBytes);
-  _tile_stored(3, sums + 16 * kBf16PanelColumns + 16, kRowBytes);
+// Tiles 0 to 3 hold the quarters of 32 x 32 sums, `stride` floats from row to row.
+TENON_TILES void zero_tiles() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+
+TENON_TILES void store_tiles(float* sums, int64_t stride) {
+  _tile_stored(0, sums, stride * 4);
+  _tile_stored(1, sums + 16, stride * 4);
+  _tile_stored(2, sums + 16 * stride, stride * 4);
+  _tile_stored(3, sums + 16 * stride + 16, stride * 4);
 }
 
 // Tile loads are opaque to the compiler, which must not move stores of what they read past them.
-TENON_TILES void load_tiles(const float* sums) {
+TENON_TILES void load_tiles(const float* sums, int64_t stride) {
   asm volatile("" ::: "memory");
-  _tile_loadd(0, sums, kRowBytes);
-  _tile_loadd(1, sums + 16, kRowBytes);
-  _tile_loadd(2, sums + 16 * kBf16PanelColumns, kRowBytes);
-  _tile_loadd(3, sums + 16 * kBf16PanelColumns + 16, kRowBytes);
+  _tile_loadd(0, sums, stride * 4);
+  _tile_loadd(1, sums + 16, stride * 4);
+  _tile_loadd(2, sums + 16 * stride, stride * 4);
+  _tile_loadd(3, sums + 16 * stride + 16, stride * 4);
+}
+
+TENON_TILES void add_to_tiles(const Bf16Segment& segment) {
+  const uint16_t *upper = segment.a, *lower = segment.a + 16 * segment.a_stride;
+  const uint32_t* b = segment.b;
+  for (int64_t p = 0; p < segment.depth; p += kBf16DepthUnit) {
+    _tile_loadd(4, upper + p, segment.a_stride * 2);
+    _tile_loadd(6, b, kRowBytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + 16, kRowBytes);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, lower + p, segment.a_stride * 2);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    b += kBf16DepthUnit / 2 * kBf16PanelColumns;
+  }
 }
 
 TENON_TILES void scale_tiles(float scale, float* sums) {
-  store_tiles(sums);
+  store_tiles(sums, kBf16PanelColumns);
   const __m512 factor = _mm512_set1_ps(scale);
   for (int64_t i = 0; i < kBf16TileRows * kBf16PanelColumns; i += 16) {
     _mm512_storeu_ps(sums + i, _mm512_mul_ps(_mm512_loadu_ps(sums + i), factor));
   }
-  load_tiles(sums);
+  load_tiles(sums, kBf16PanelColumns);
 }
 
 }  // namespace
@@ -113,27 +137,22 @@ TENON_PAIRS void multiply_bf16_pairs(std::span<const Bf16Segment> segments, floa
 }
 
 TENON_TILES void multiply_bf16_tiles(std::span<const Bf16Segment> segments, float* sums) {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  zero_tiles();
   for (const Bf16Segment& segment : segments) {
-    const uint16_t *upper = segment.a, *lower = segment.a + 16 * segment.a_stride;
-    const uint32_t* b = segment.b;
-    for (int64_t p = 0; p < segment.depth; p += kBf16DepthUnit) {
-      _tile_loadd(4, upper + p, segment.a_stride * 2);
-      _tile_loadd(6, b, kRowBytes);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_loadd(7, b + 16, kRowBytes);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_loadd(5, lower + p, segment.a_stride * 2);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
-      b += kBf16DepthUnit / 2 * kBf16PanelColumns;
-    }
+    add_to_tiles(segment);
     if (segment.scale != 1.0f) scale_tiles(segment.scale, sums);
   }
-  store_tiles(sums);
+  store_tiles(sums, kBf16PanelColumns);
+}
+
+TENON_TILES void multiply_bf16_block(const Bf16Segment& segment, bool add, float* sums, int64_t stride) {
+  if (add) {
+    load_tiles(sums, stride);
+  } else {
+    zero_tiles();
+  }
+  add_to_tiles(segment);
+  store_tiles(sums, stride);
 }
 
 // GCC's intrinsic tells the compiler of the first eight bytes alone, so that it drops the rest.

@@ -28,6 +28,10 @@ using Bf16Tile = void (*)(std::span<const Bf16Segment> segments, float* sums);
 void multiply_bf16_pairs(std::span<const Bf16Segment> segments, float* sums);  // kBf16DotRows rows
 void multiply_bf16_tiles(std::span<const Bf16Segment> segments, float* sums);  // kBf16TileRows rows
 
+// The product of one segment over kBf16TileRows x kBf16PanelColumns sums that lie `stride` floats from row to
+// row, added to them where `add`; the segment's scale is not looked at.
+void multiply_bf16_block(const Bf16Segment& segment, bool add, float* sums, int64_t stride);
+
 // Around the tiles of one thread.
 void begin_bf16_tiles();
 void end_bf16_tiles();

@@ -31,13 +31,17 @@ int64_t even_block(int64_t count, int64_t most, int64_t granularity) {
   return std::max(granularity, round_up(ceil_div(count, blocks), granularity));
 }
 
+// Columns of b packed at a time: all of them, or near-equal parts of `wanted` at most.
+int64_t packed_columns(int64_t count, int64_t wanted, int64_t granularity) {
+  if (count <= wanted) return round_up(std::max<int64_t>(count, 1), kMostPanelColumns);
+  return even_block(count, std::max<int64_t>(256, wanted / granularity * granularity), granularity);
+}
+
 void split_rows(const GemmSizes& sizes, int threads, int64_t column_granularity, GemmBlocking& out) {
   out.split = GemmSplit::rows;
   out.kc = even_block(sizes.k, kMostDepth, 8);
   out.mc = kRowsOfBlock;
-  const int64_t wanted = kSharedBytes / (4 * std::max<int64_t>(sizes.k, 1));
-  const int64_t most = std::max<int64_t>(256, wanted / column_granularity * column_granularity);
-  out.nc = even_block(sizes.n, most, column_granularity);
+  out.nc = packed_columns(sizes.n, kSharedBytes / (4 * std::max<int64_t>(sizes.k, 1)), column_granularity);
   out.row_parts = static_cast<int>(std::clamp<int64_t>(sizes.m / (2 * kMostSliverRows), 1, threads));
   out.column_parts = threads / out.row_parts;
   out.shared_bytes = float_bytes((sizes.k + sizes.tail_k) * round_up(out.nc, kMostPanelColumns));
@@ -50,8 +54,10 @@ void split_columns(const GemmSizes& sizes, int threads, int64_t column_granulari
   out.kc = is_block_quantised(sizes.b_dtype) && sizes.b_transposed ? 256 : kDepthOfFewRows;
   out.mc = round_up(std::max<int64_t>(sizes.m, 1), kMostSliverRows);
   out.column_parts = threads;
+  // Rows of b that are read where they lie leave room in the second cache for those asked for ahead.
+  const int64_t most = sizes.b_dtype == DType::f32 && !sizes.b_transposed ? 256 : 512;
   const int64_t own = round_up(ceil_div(std::max<int64_t>(sizes.n, 1), threads), column_granularity);
-  out.nc = std::min<int64_t>(own, 512);
+  out.nc = std::min(own, most);
   out.packed_a_bytes = float_bytes(out.mc * out.kc);
   out.packed_b_bytes = float_bytes(out.nc * out.kc);
   if (sizes.out_dtype != DType::f32 && sizes.k > out.kc) out.partial_bytes = float_bytes(out.mc * out.nc);
@@ -76,9 +82,7 @@ void split_bf16(const GemmSizes& sizes, int threads, int64_t column_granularity,
   out.split = GemmSplit::rows;
   out.kc = even_block(sizes.k, kMostBf16Depth, kBf16DepthUnit);
   out.mc = kRowsOfBlock;
-  const int64_t wanted = kSharedBytes / (2 * depth);
-  const int64_t most = std::max<int64_t>(256, wanted / column_granularity * column_granularity);
-  out.nc = even_block(sizes.n, most, column_granularity);
+  out.nc = packed_columns(sizes.n, kSharedBytes / (2 * depth), column_granularity);
   out.row_parts = static_cast<int>(std::clamp<int64_t>(sizes.m / (2 * kBf16TileRows), 1, threads));
   out.column_parts = threads / out.row_parts;
   out.shared_bytes = float_bytes((depth + tail) / 2 * round_up(out.nc, kBf16PanelColumns));
