@@ -91,6 +91,14 @@ __device__ inline float packed_value(const PackedRows& from, int64_t row, int64_
   return value * coded_value(from.scale_code, from.scale_dtype, data + from.scales_at, at);
 }
 
+// values[at] = value. An index that is known at run time only would take the array out of the registers.
+__device__ inline void put(float (&values)[kVector], int at, float value) {
+#pragma unroll
+  for (int e = 0; e < kVector; ++e) {
+    if (e == at) values[e] = value;
+  }
+}
+
 template <DType kDType>
 __device__ inline void quantised_vector(const uint8_t* data, uint32_t vector, float (&out)[kVector]) {
 #pragma unroll
@@ -128,7 +136,8 @@ __device__ inline void plain_vector(DType dtype, const uint8_t* data, uint32_t v
     case DType::q6_k:
       return quantised_vector<DType::q6_k>(data, vector, out);
     default:
-      for (uint32_t e = 0; e < kVector; ++e) out[e] = plain_value(dtype, data, vector * kVector + e);
+#pragma unroll 1
+      for (int e = 0; e < kVector; ++e) put(out, e, plain_value(dtype, data, int64_t{vector} * kVector + e));
   }
 }
 
@@ -162,8 +171,9 @@ __device__ inline void packed_vector(const PackedRows& from, int64_t row, uint32
 __device__ inline void packed_values(const PackedRows& from, int64_t row, uint32_t vector, int count,
                                      float (&out)[kVector]) {
   if (from.vectors) return packed_vector(from, row, vector, out);
+#pragma unroll 1
   for (int e = 0; e < kVector; ++e) {
-    out[e] = e < count ? packed_value(from, row, static_cast<int64_t>(vector) * kVector + e) : 0.0f;
+    put(out, e, e < count ? packed_value(from, row, int64_t{vector} * kVector + e) : 0.0f);
   }
 }
 
@@ -197,7 +207,10 @@ __global__ void unpack(PackedRows from, Target to, Watch watch, uint32_t vectors
   }
   const Tensor weight{to.data, to.dtype};
   if (to.vectors) return store_vector(weight, first, values);
-  for (int e = 0; e < count; ++e) store(weight, first + e * to.column_step, values[e]);
+#pragma unroll
+  for (int e = 0; e < kVector; ++e) {
+    if (e < count) store(weight, first + e * to.column_step, values[e]);
+  }
 }
 
 // To the nearest integer, halves away from zero, of at most 127 in magnitude, as ggml's quantiser rounds.
