@@ -149,6 +149,7 @@ Status CudaLoader::send_all() {
 
 Result<Loaded> CudaLoader::finish() {
   const Status sent = send_all();
+  const int64_t bytes = std::exchange(bytes_, 0);
   pieces_ = {};
   parts_.clear();
   loads_ = 0;
@@ -159,7 +160,7 @@ Result<Loaded> CudaLoader::finish() {
                          kCopying, device_);
     cudaFree(std::exchange(landing_, nullptr));
   }
-  return loaded_report(std::exchange(bytes_, 0), first);
+  return loaded_report(bytes, first);
 }
 
 }  // namespace tenon::cuda
