@@ -40,7 +40,7 @@ class CudaLoader {
 
   static constexpr int kSlotsOfThread = 2;
   static constexpr int kSlots = kMostLoadingThreads * kSlotsOfThread;
-  static constexpr int64_t kSlotBytes = 2 << 20;
+  static constexpr int64_t kSlotBytes = 4 << 20;
   static constexpr int64_t kPinnedBytes = kSlots * kSlotBytes;
   static constexpr int64_t kLandingBytes = kPinnedBytes + 64;  // and where the first bad value is noted
 
