@@ -17,15 +17,19 @@
 #include "run/model.h"
 #include "run/probe.h"
 #include "run/session.h"
+#include "tests/golden_reference.h"
 #include "tests/scratch_folder.h"
 #include "tests/tensor_files.h"
+#include "tests/test_device.h"
 
 namespace tenon {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kGolden = TENON_SOURCE_DIR "/tests/golden/llama";
+std::string golden_folder() {
+  return source_tree() + "/tests/golden/llama";
+}
 
 struct Weight {
   TensorSpec spec;  // f32
@@ -33,7 +37,7 @@ struct Weight {
 };
 
 std::vector<Weight> golden_weights() {
-  const auto model = open_model(kGolden);
+  const auto model = open_model(golden_folder());
   std::vector<Weight> weights;
   for (const WeightSource& source : model->weights.sources) {
     Weight weight{{source.name, DType::f32, source.shape}, {}};
@@ -52,7 +56,7 @@ class CheckpointForms : public testing::Test {
     folder = scratch_folder() + "/forms_" + testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(folder);
     fs::create_directories(folder);
-    device = make_cpu_device(2);
+    device = test_device(2);
   }
   void TearDown() override { fs::remove_all(folder); }
 
@@ -60,7 +64,7 @@ class CheckpointForms : public testing::Test {
     ProbeRequest request;
     request.model = model;
     request.weight_choice = weights;
-    request.tokens = std::string(kGolden) + "/golden.safetensors";
+    request.tokens = golden_folder() + "/golden.safetensors";
     request.out = folder + "/out.safetensors";
     request.gradients = ProbeGradients::weights;
     const auto summary = probe(request, *device);
@@ -74,7 +78,7 @@ class CheckpointForms : public testing::Test {
                                 const std::vector<Weight>& weights = golden_weights()) {
     const std::string out = folder + "/hf";
     fs::create_directories(out);
-    fs::copy_file(std::string(kGolden) + "/config.json", out + "/config.json");
+    fs::copy_file(golden_folder() + "/config.json", out + "/config.json");
     Json index;
     for (size_t first = 0; first < weights.size(); first += tensors_per_file) {
       const size_t last = std::min(weights.size(), first + tensors_per_file);
@@ -149,12 +153,22 @@ class CheckpointForms : public testing::Test {
     return path;
   }
 
+  // To the bit on the CPU. A GPU has other kernels for products with stored blocks, which add in another
+  // order.
+  void expect_same_logits(const TensorFile& a, const TensorFile& b) const {
+    if (device->facts().kind == DeviceKind::cpu) {
+      EXPECT_EQ(a.floats.at("logits"), b.floats.at("logits"));
+    } else {
+      EXPECT_LT(distance(a.floats.at("logits"), b.floats.at("logits")), 1e-5);
+    }
+  }
+
   std::string folder;
   std::unique_ptr<Device> device;
 };
 
 TEST_F(CheckpointForms, ShardsGiveTheSameBits) {
-  const TensorFile whole = probe_of(kGolden);
+  const TensorFile whole = probe_of(golden_folder());
   const TensorFile shards = probe_of(write_huggingface(DType::f32, 4));
   EXPECT_EQ(whole.floats, shards.floats);
 }
@@ -169,7 +183,7 @@ TEST_F(CheckpointForms, AMissingShardIsNamed) {
 }
 
 TEST_F(CheckpointForms, HalfPrecisionIsCloseByItsRounding) {
-  const TensorFile exact = probe_of(kGolden);
+  const TensorFile exact = probe_of(golden_folder());
   EXPECT_LT(
       distance(probe_of(write_huggingface(DType::bf16, 100)).floats["logits"], exact.floats.at("logits")),
       2e-2);
@@ -181,7 +195,7 @@ TEST_F(CheckpointForms, HalfPrecisionIsCloseByItsRounding) {
 }
 
 TEST_F(CheckpointForms, GgufUndoesThePermutationOfQAndK) {
-  const TensorFile hugging_face = probe_of(kGolden);
+  const TensorFile hugging_face = probe_of(golden_folder());
   TensorFile gguf = probe_of(write_gguf(DType::f32));
   EXPECT_EQ(gguf.floats.at("logits"), hugging_face.floats.at("logits"));
   // Gradients come in the file's own names and order: interleaved where its rows are.
@@ -211,9 +225,10 @@ TEST_F(CheckpointForms, QuantisedGgufEqualsItsDequantisedValues) {
     fs::remove_all(folder + "/hf");
     const TensorFile plain = probe_of(write_huggingface(DType::f32, 100, rounded_weights(dtype)));
     const std::string gguf = write_gguf(dtype);
-    EXPECT_EQ(probe_of(gguf).floats.at("logits"), plain.floats.at("logits")) << dtype_name(dtype);
-    EXPECT_EQ(probe_of(gguf, "f32").floats.at("logits"), plain.floats.at("logits")) << dtype_name(dtype);
-    EXPECT_GT(distance(plain.floats.at("logits"), probe_of(kGolden).floats.at("logits")), 1e-4);
+    SCOPED_TRACE(dtype_name(dtype));
+    expect_same_logits(probe_of(gguf), plain);
+    expect_same_logits(probe_of(gguf, "f32"), plain);
+    EXPECT_GT(distance(plain.floats.at("logits"), probe_of(golden_folder()).floats.at("logits")), 1e-4);
   }
 }
 
@@ -221,22 +236,23 @@ TEST_F(CheckpointForms, WeightsAreHeldInTheDtypeAskedFor) {
   for (const DType dtype : {DType::q8_0, DType::bf16}) {
     fs::remove_all(folder + "/hf");
     const TensorFile plain = probe_of(write_huggingface(DType::f32, 100, rounded_weights(dtype)), "f32");
-    const TensorFile held = probe_of(kGolden, std::string(dtype_name(dtype)));
-    EXPECT_EQ(held.floats.at("logits"), plain.floats.at("logits")) << dtype_name(dtype);
+    SCOPED_TRACE(dtype_name(dtype));
+    expect_same_logits(probe_of(golden_folder(), std::string(dtype_name(dtype))), plain);
   }
 }
 
 TEST_F(CheckpointForms, QuantisedMatricesStayInTheFile) {
+  const auto cpu = make_cpu_device(2);
   const auto model = open_model(write_gguf(DType::q4_1));
   ASSERT_TRUE(model.ok());
-  const WeightDTypes stored = choose_weight_dtypes(*model, "as-stored", device->facts());
+  const WeightDTypes stored = choose_weight_dtypes(*model, "as-stored", cpu->facts());
   EXPECT_EQ(stored.at("model.embed_tokens.weight"), DType::q4_1);
   EXPECT_FALSE(stored.contains("model.layers.0.mlp.down_proj.weight"));  // rows of 56: stored in f32
   EXPECT_FALSE(stored.contains("model.norm.weight"));
   ProgramSettings settings;
   settings.weights = stored;
   std::vector<Program> programs = {forward_program(model->spec, 4, settings)};
-  const auto external = external_weights(*model, programs, *device);
+  const auto external = external_weights(*model, programs, *cpu);
   const auto holds = [&](std::string_view name) {
     return std::find(external.begin(), external.end(), name) != external.end();
   };

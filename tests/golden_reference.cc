@@ -140,6 +140,7 @@ std::map<std::string, Demands> supported_families() {
       if (word == "train_loss") words >> demands.train_loss;
       if (word == "bf16_loss") words >> demands.bf16_loss;
       if (word == "bf16_grad") words >> demands.bf16_grad;
+      if (word == "bf16_curve") words >> demands.bf16_curve;
       if (word == "grad") words >> demands.grad;
     }
   }

@@ -19,6 +19,7 @@ std::string source_tree();
 struct Demands {
   double train_loss = 1e-4;
   double bf16_loss = 0;     // where bf16 does not hold the curve, nor small gradients
+  double bf16_curve = 0.1;  // share that losses in bf16 may be off
   double bf16_grad = 0.75;  // of the gradient as a whole, where bf16 only stays near
   double grad = 0;          // where float32 asks for more than the golden's tolerance
 };

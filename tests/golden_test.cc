@@ -229,7 +229,7 @@ TEST_P(Golden, AdapterInBf16) {
   const auto losses = facts["lora_train"]["losses"].get<std::vector<double>>();
   for (size_t i = 0; i < losses.size(); ++i)
     EXPECT_NEAR(got.floats.at("train_losses")[i] / losses[i], 1,
-                std::max(naive.chooses ? 0.25 : 0.1, want.slack() * demands.bf16_loss))
+                std::max(naive.chooses ? 0.25 : demands.bf16_curve, want.slack() * demands.bf16_loss))
         << i;
 }
 

@@ -20,11 +20,14 @@ struct PagedKeys {
   static constexpr bool kShared = true;
   __device__ bool has(int64_t t) const { return stream[t] >= 0; }
   __device__ int64_t position(int64_t t) const { return positions[t]; }
+  // In 32 bits, which positions are: a division of 64 takes as long as the rest of a key.
   __device__ int64_t row(int64_t t, int64_t j) const {
-    if (j / page_tokens >= max_pages) stop();
-    const int64_t page = page_table[stream[t] * max_pages + j / page_tokens];
+    const auto at = static_cast<uint32_t>(j), size = static_cast<uint32_t>(page_tokens);
+    const uint32_t turn = at / size;
+    if (turn >= max_pages) stop();
+    const int64_t page = page_table[stream[t] * max_pages + turn];
     if (page < 0 || page >= pages) stop();
-    return page * page_tokens + j % page_tokens;
+    return page * page_tokens + (at - turn * size);
   }
 };
 

@@ -157,6 +157,12 @@ __device__ inline void store_block(const Block<kDim>& block, const Tensor& out, 
   }
 }
 
+// Which rows a block has, of a grid whose first axis is heads and whose second is tiles of rows: the last
+// tile of every head comes first, since its rows see most, so that what is left at the end is short.
+__device__ inline int longest_first() {
+  return static_cast<int>(gridDim.y - 1 - blockIdx.y);
+}
+
 // The first token that token t sees.
 __device__ inline int first_key(const ScoreRule& rule, const int32_t* sequence_begin, int t) {
   const int begin = sequence_begin[t];

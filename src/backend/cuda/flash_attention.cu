@@ -12,8 +12,8 @@ __global__ void __launch_bounds__(kFlashThreads) flash_attention(Forward f) {
   TENON_DYNAMIC_SHARED(uint16_t, shared);
   using KeyTile = Tile<kDim>;
   const LanePlace place = LanePlace::mine();
-  const int head = static_cast<int>(blockIdx.y), kv = head / (f.heads / f.kv_heads);
-  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kFlashRows;  // long rows first
+  const int head = static_cast<int>(blockIdx.x), kv = head / (f.heads / f.kv_heads);
+  const int first = longest_first() * kFlashRows;
   const HeadRows q = head_rows(f.q, f.heads, head, f.dim, f.tokens);
   const HeadRows k = head_rows(f.k, f.kv_heads, kv, f.dim, f.tokens);
   const HeadRows v = head_rows(f.v, f.kv_heads, kv, f.dim, f.tokens);
@@ -70,7 +70,7 @@ void run(const KernelCall& call) {
   with_tile_columns(f.dim, [&](auto columns) {
     constexpr int kDim = decltype(columns)::value;
     launch(call, flash_attention<kDim>,
-           dim3(blocks_for(f.tokens, kFlashRows), static_cast<unsigned>(f.heads)), kFlashThreads,
+           dim3(static_cast<unsigned>(f.heads), blocks_for(f.tokens, kFlashRows)), kFlashThreads,
            4 * Tile<kDim>::kBytes, f);
   });
 }

@@ -13,8 +13,8 @@ __global__ void __launch_bounds__(kFlashThreads) query_gradients(Backward b) {
   TENON_DYNAMIC_SHARED(uint16_t, shared);
   const auto tile = [&](int index) { return Tile<kDim>{shared + index * Tile<kDim>::kHalves}; };
   const LanePlace place = LanePlace::mine();
-  const int head = static_cast<int>(blockIdx.y), kv = head / (b.heads / b.kv_heads);
-  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kFlashRows;
+  const int head = static_cast<int>(blockIdx.x), kv = head / (b.heads / b.kv_heads);
+  const int first = longest_first() * kFlashRows;
   const HeadRows q = head_rows(b.q, b.heads, head, b.dim, b.tokens);
   const HeadRows dout = head_rows(b.dout, b.heads, head, b.dim, b.tokens);
   const HeadRows k = head_rows(b.k, b.kv_heads, kv, b.dim, b.tokens);
@@ -83,8 +83,8 @@ __global__ void __launch_bounds__(kFlashThreads) key_gradients(Backward b) {
   __shared__ QueryFacts facts[2];
   const auto tile = [&](int index) { return Tile<kDim>{shared + index * Tile<kDim>::kHalves}; };
   const LanePlace place = LanePlace::mine();
-  const int kv = static_cast<int>(blockIdx.y), group = b.heads / b.kv_heads;
-  const int first = static_cast<int>(blockIdx.x) * kFlashRows;
+  const int kv = static_cast<int>(blockIdx.x), group = b.heads / b.kv_heads;
+  const int first = static_cast<int>(blockIdx.y) * kFlashRows;
   const int row[2] = {first + place.row(0), first + place.row(1)};
   const HeadRows k = head_rows(b.k, b.kv_heads, kv, b.dim, b.tokens);
   const HeadRows v = head_rows(b.v, b.kv_heads, kv, b.dim, b.tokens);
@@ -149,9 +149,9 @@ void run(const KernelCall& call) {
   const unsigned tiles = blocks_for(b.tokens, kFlashRows);
   with_tile_columns(b.dim, [&](auto columns) {
     constexpr int kDim = decltype(columns)::value;
-    launch(call, query_gradients<kDim>, dim3(tiles, static_cast<unsigned>(b.heads)), kFlashThreads,
+    launch(call, query_gradients<kDim>, dim3(static_cast<unsigned>(b.heads), tiles), kFlashThreads,
            6 * Tile<kDim>::kBytes, b);
-    launch(call, key_gradients<kDim>, dim3(tiles, static_cast<unsigned>(b.kv_heads)), kFlashThreads,
+    launch(call, key_gradients<kDim>, dim3(static_cast<unsigned>(b.kv_heads), tiles), kFlashThreads,
            6 * Tile<kDim>::kBytes, b);
   });
 }

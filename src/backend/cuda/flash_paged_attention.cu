@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(kFlashThreads) flash_paged_attention(PagedForw
   TENON_DYNAMIC_SHARED(uint16_t, shared);
   using KeyTile = Tile<kDim>;
   const LanePlace place = LanePlace::mine();
-  const int head = static_cast<int>(blockIdx.y), kv = head / (f.heads / f.kv_heads);
-  const int first = static_cast<int>(blockIdx.x) * kFlashRows;
+  const int head = static_cast<int>(blockIdx.x), kv = head / (f.heads / f.kv_heads);
+  const int first = longest_first() * kFlashRows;
   const int limit = first + kFlashRows < f.tokens ? first + kFlashRows : f.tokens;
   const HeadRows q = head_rows(f.q, f.heads, head, f.dim, f.tokens);
   const auto key_tile = [&](int stage) { return KeyTile{shared + 2 * stage * KeyTile::kHalves}; };
@@ -127,7 +127,7 @@ void run(const KernelCall& call) {
   with_tile_columns(f.dim, [&](auto columns) {
     constexpr int kDim = decltype(columns)::value;
     launch(call, flash_paged_attention<kDim>,
-           dim3(blocks_for(f.tokens, kFlashRows), static_cast<unsigned>(f.heads)), kFlashThreads,
+           dim3(static_cast<unsigned>(f.heads), blocks_for(f.tokens, kFlashRows)), kFlashThreads,
            4 * Tile<kDim>::kBytes, f);
   });
 }

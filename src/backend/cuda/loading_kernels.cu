@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kBlock = 32;  // values of a q8_0 block
 constexpr int64_t kBlockBytes = 34;
-constexpr unsigned kColumnsPerBlock = 8 * kThreads;
+constexpr int kThreadsPerBlock = kBlock / kVector;
 
 struct PackedRows {
   const uint8_t* data;
@@ -20,6 +20,7 @@ struct PackedRows {
   StoredCode scale_code;
   DType scale_dtype;
   int64_t scale_columns, scales_skip;  // columns 0: no scales
+  bool vectors;                        // kVector values lie side by side, in one block and with one scale
 };
 
 // Element `first` + row * row_step + column * column_step of a weight.
@@ -27,6 +28,7 @@ struct Target {
   std::byte* data;
   DType dtype;
   int64_t first, row_step, column_step;
+  bool vectors;  // kVector columns are side by side, at a multiple of kVector
 };
 
 struct Watch {
@@ -89,6 +91,92 @@ __device__ inline float packed_value(const PackedRows& from, int64_t row, int64_
   return value * coded_value(from.scale_code, from.scale_dtype, data + from.scales_at, at);
 }
 
+// values[at] = value. An index that is known at run time only would take the array out of the registers.
+__device__ inline void put(float (&values)[kVector], int at, float value) {
+#pragma unroll
+  for (int e = 0; e < kVector; ++e) {
+    if (e == at) values[e] = value;
+  }
+}
+
+template <DType kDType>
+__device__ inline void quantised_vector(const uint8_t* data, uint32_t vector, float (&out)[kVector]) {
+#pragma unroll
+  for (uint32_t e = 0; e < kVector; ++e) out[e] = quantised_at(kDType, data, vector * kVector + e);
+}
+
+// Values kVector * vector .. + kVector of plain ones. The type is looked at once for all of them, and what
+// they share of a block is read once.
+__device__ inline void plain_vector(DType dtype, const uint8_t* data, uint32_t vector,
+                                    float (&out)[kVector]) {
+  switch (dtype) {
+    case DType::f32:
+    case DType::bf16:
+    case DType::f16:
+      return load_vector({reinterpret_cast<std::byte*>(const_cast<uint8_t*>(data)), dtype},
+                         static_cast<int64_t>(vector) * kVector, out);
+    case DType::q4_0:
+      return quantised_vector<DType::q4_0>(data, vector, out);
+    case DType::q4_1:
+      return quantised_vector<DType::q4_1>(data, vector, out);
+    case DType::q5_0:
+      return quantised_vector<DType::q5_0>(data, vector, out);
+    case DType::q5_1:
+      return quantised_vector<DType::q5_1>(data, vector, out);
+    case DType::q8_0:
+      return quantised_vector<DType::q8_0>(data, vector, out);
+    case DType::q2_k:
+      return quantised_vector<DType::q2_k>(data, vector, out);
+    case DType::q3_k:
+      return quantised_vector<DType::q3_k>(data, vector, out);
+    case DType::q4_k:
+      return quantised_vector<DType::q4_k>(data, vector, out);
+    case DType::q5_k:
+      return quantised_vector<DType::q5_k>(data, vector, out);
+    case DType::q6_k:
+      return quantised_vector<DType::q6_k>(data, vector, out);
+    default:
+#pragma unroll 1
+      for (int e = 0; e < kVector; ++e) put(out, e, plain_value(dtype, data, int64_t{vector} * kVector + e));
+  }
+}
+
+// Values kVector * vector .. + kVector of a row, in the order of its columns.
+__device__ inline void packed_vector(const PackedRows& from, int64_t row, uint32_t vector,
+                                     float (&out)[kVector]) {
+  const uint8_t* data = from.data + row * from.pitch;
+  const uint32_t at = static_cast<uint32_t>(from.skip) / kVector + vector;
+  if (from.code == StoredCode::plain) {
+    plain_vector(from.dtype, data, at, out);
+  } else if (from.code == StoredCode::mxfp4) {
+    const uint32_t word = reinterpret_cast<const uint32_t*>(data)[at];
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) out[e] = four_bit_value(static_cast<int>(word >> (4 * e)) & 15);
+  } else {
+    const auto* words = reinterpret_cast<const uint32_t*>(data) + 2 * at;
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) {
+      out[e] = byte_value(from.code, static_cast<uint8_t>(words[e / 4] >> (e % 4 * 8)));
+    }
+  }
+  if (from.scale_columns == 0) return;
+  const uint32_t scale_at =
+      (static_cast<uint32_t>(from.scales_skip) + at * kVector) / static_cast<uint32_t>(from.scale_columns);
+  const float scale = coded_value(from.scale_code, from.scale_dtype, data + from.scales_at, scale_at);
+#pragma unroll
+  for (int e = 0; e < kVector; ++e) out[e] *= scale;
+}
+
+// The first `count` of kVector values from a column on; zeros after them.
+__device__ inline void packed_values(const PackedRows& from, int64_t row, uint32_t vector, int count,
+                                     float (&out)[kVector]) {
+  if (from.vectors) return packed_vector(from, row, vector, out);
+#pragma unroll 1
+  for (int e = 0; e < kVector; ++e) {
+    put(out, e, e < count ? packed_value(from, row, int64_t{vector} * kVector + e) : 0.0f);
+  }
+}
+
 // at = min(at, value), whatever the order of the threads.
 __device__ inline void note_least(unsigned long long* at, unsigned long long value) {
 #ifdef TENON_CUDA_EMULATED
@@ -103,15 +191,25 @@ __device__ inline void check_finite(float value, const Watch& watch, int64_t ele
   note_least(watch.not_finite, watch.load | static_cast<unsigned long long>(element));
 }
 
-// A block of threads for kColumnsPerBlock columns of a row.
-__global__ void unpack(PackedRows from, Target to, Watch watch) {
-  const int64_t row = blockIdx.x, begin = static_cast<int64_t>(blockIdx.y) * kColumnsPerBlock;
-  const int64_t end = begin + kColumnsPerBlock < from.columns ? begin + kColumnsPerBlock : from.columns;
-  for (int64_t column = begin + threadIdx.x; column < end; column += blockDim.x) {
-    const int64_t element = to.first + row * to.row_step + column * to.column_step;
-    const float value = packed_value(from, row, column);
-    check_finite(value, watch, element);
-    store({to.data, to.dtype}, element, value);
+// A thread for kVector columns of a row.
+__global__ void unpack(PackedRows from, Target to, Watch watch, uint32_t vectors_per_row, uint32_t vectors) {
+  const uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
+  if (index >= vectors) return;
+  const uint32_t row = index / vectors_per_row, vector = index % vectors_per_row;
+  const int64_t column = static_cast<int64_t>(vector) * kVector, left = from.columns - column;
+  const int count = left < kVector ? static_cast<int>(left) : kVector;
+  const int64_t first = to.first + row * to.row_step + column * to.column_step;
+  float values[kVector];
+  packed_values(from, row, vector, count, values);
+#pragma unroll
+  for (int e = 0; e < kVector; ++e) {
+    if (e < count) check_finite(values[e], watch, first + e * to.column_step);
+  }
+  const Tensor weight{to.data, to.dtype};
+  if (to.vectors) return store_vector(weight, first, values);
+#pragma unroll
+  for (int e = 0; e < kVector; ++e) {
+    if (e < count) store(weight, first + e * to.column_step, values[e]);
   }
 }
 
@@ -123,26 +221,35 @@ __device__ inline int rounded(float value) {
   return value < 0 ? -nearest : nearest;
 }
 
-// A thread for each block of q8_0, whose largest magnitude becomes 127.
-__global__ void quantise(PackedRows from, Target to, Watch watch, int64_t count) {
-  const int64_t index = thread_in_grid();
-  if (index >= count) return;
-  const int64_t blocks = from.columns / kBlock, row = index / blocks, begin = index % blocks * kBlock;
-  const int64_t element = to.first + row * to.row_step + begin;
-  uint8_t* block = reinterpret_cast<uint8_t*>(to.data) + element / kBlock * kBlockBytes;
+// kThreadsPerBlock threads for each block of q8_0, whose largest magnitude becomes 127. All of a warp come
+// to the maximum, those after the last value too.
+__global__ void quantise(PackedRows from, Target to, Watch watch, uint32_t vectors_per_row,
+                         uint32_t vectors) {
+  const uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
+  const bool exists = index < vectors;
+  const uint32_t row = exists ? index / vectors_per_row : 0, vector = exists ? index % vectors_per_row : 0;
+  const int64_t element = to.first + row * to.row_step + static_cast<int64_t>(vector) * kVector;
+  float values[kVector];
+  packed_values(from, row, vector, kVector, values);
   float largest = 0;
-  for (int64_t i = 0; i < kBlock; ++i) {
-    const float value = packed_value(from, row, begin + i);
-    check_finite(value, watch, element + i);
-    largest = fmaxf(largest, fabsf(value));
+#pragma unroll
+  for (int e = 0; e < kVector; ++e) {
+    if (exists) check_finite(values[e], watch, element + e);
+    largest = fmaxf(largest, fabsf(values[e]));
   }
+  for (int offset = kThreadsPerBlock / 2; offset > 0; offset /= 2) {
+    largest = fmaxf(largest, __shfl_xor_sync(kWholeWarp, largest, offset));
+  }
+  if (!exists) return;
   const float d = largest / 127.0f;
   const float inverse = d == 0 ? 0 : 1.0f / d;
-  const uint16_t bits = f16_bits(d);
-  block[0] = static_cast<uint8_t>(bits);
-  block[1] = static_cast<uint8_t>(bits >> 8);
-  for (int64_t i = 0; i < kBlock; ++i) {
-    block[2 + i] = static_cast<uint8_t>(rounded(packed_value(from, row, begin + i) * inverse));
+  auto* block = reinterpret_cast<uint16_t*>(to.data) + element / kBlock * (kBlockBytes / 2);
+  if (element % kBlock == 0) block[0] = f16_bits(d);
+  uint16_t* pairs = block + 1 + element % kBlock / 2;
+#pragma unroll
+  for (int e = 0; e < kVector; e += 2) {
+    const int low = rounded(values[e] * inverse) & 0xff, high = rounded(values[e + 1] * inverse) & 0xff;
+    pairs[e / 2] = static_cast<uint16_t>(low | high << 8);
   }
 }
 
@@ -152,33 +259,40 @@ void launch_unpack(void* stream, const Chunk& chunk, const std::byte* packed, st
                    int64_t load, unsigned long long* not_finite) {
   const StoredPart& part = *chunk.part;
   const PackedLayout& layout = chunk.layout;
-  const bool scaled = part.scales.data != nullptr;
-  const PackedRows from{reinterpret_cast<const uint8_t*>(packed),
-                        layout.pitch,
-                        layout.scales_at,
-                        chunk.columns,
-                        layout.skip,
-                        part.column_stride,
-                        part.code,
-                        part.dtype,
-                        part.scales.code,
-                        part.scales.dtype,
-                        scaled ? part.scales.columns : 0,
-                        layout.scales_skip};
-  const Target target{to, dtype,
-                      part.to + chunk.first_row * part.to_row + chunk.first_column * part.to_column,
-                      part.to_row, part.to_column};
+  const auto whole_vectors = [](auto... counts) { return ((counts % kVector == 0) && ...); };
+  PackedRows from{reinterpret_cast<const uint8_t*>(packed),
+                  layout.pitch,
+                  layout.scales_at,
+                  chunk.columns,
+                  layout.skip,
+                  part.column_stride,
+                  part.code,
+                  part.dtype,
+                  part.scales.code,
+                  part.scales.dtype,
+                  part.scales.data != nullptr ? part.scales.columns : 0,
+                  layout.scales_skip,
+                  false};
+  from.vectors =
+      from.stride == 1 && whole_vectors(from.columns, from.skip, from.scale_columns, from.scales_skip);
+  Target target{to,
+                dtype,
+                part.to + chunk.first_row * part.to_row + chunk.first_column * part.to_column,
+                part.to_row,
+                part.to_column,
+                false};
+  target.vectors = target.column_step == 1 && whole_vectors(from.columns, target.first, target.row_step);
   const Watch watch{static_cast<unsigned long long>(load) << kElementBits, not_finite};
+  const auto per_row = static_cast<uint32_t>(ceil_div(chunk.columns, kVector));
+  const auto vectors = static_cast<uint32_t>(chunk.rows * per_row);
   KernelCall call;
   call.stream = stream;
   if (is_block_quantised(dtype)) {
-    CHECK(dtype == DType::q8_0 && part.to_column == 1, dtype_name(dtype));
-    const int64_t blocks = chunk.rows * (chunk.columns / kBlock);
-    launch(call, quantise, blocks_for(blocks), kThreads, 0, from, target, watch, blocks);
+    CHECK(dtype == DType::q8_0 && part.to_column == 1 && chunk.columns % kBlock == 0, dtype_name(dtype));
+    launch(call, quantise, blocks_for(vectors), kThreads, 0, from, target, watch, per_row, vectors);
     return;
   }
-  const dim3 grid(static_cast<unsigned>(chunk.rows), blocks_for(chunk.columns, kColumnsPerBlock));
-  launch(call, unpack, grid, kThreads, 0, from, target, watch);
+  launch(call, unpack, blocks_for(vectors), kThreads, 0, from, target, watch, per_row, vectors);
 }
 
 }  // namespace tenon::cuda

@@ -24,8 +24,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1) warpgroup_attention(Forward 
   const auto key_tile = [&](int stage) { return KeyTile{stages + 2 * stage * KeyTile::kHalves}; };
   const auto value_tile = [&](int stage) { return KeyTile{stages + (2 * stage + 1) * KeyTile::kHalves}; };
   const LanePlace place = LanePlace::mine();
-  const int head = static_cast<int>(blockIdx.y), kv = head / (f.heads / f.kv_heads);
-  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;  // long rows first
+  const int head = static_cast<int>(blockIdx.x), kv = head / (f.heads / f.kv_heads);
+  const int first = longest_first() * kQueries;
   const int mine = static_cast<int>(threadIdx.x) / kGroupThreads * kGroupRows;
   const HeadRows q = head_rows(f.q, f.heads, head, f.dim, f.tokens);
   const HeadRows k = head_rows(f.k, f.kv_heads, kv, f.dim, f.tokens);
@@ -87,7 +87,7 @@ void run(const KernelCall& call) {
   with_tile_columns(f.dim, [&](auto columns) {
     constexpr int kDim = decltype(columns)::value;
     launch(call, warpgroup_attention<kDim>,
-           dim3(blocks_for(f.tokens, kQueries), static_cast<unsigned>(f.heads)), kBlockThreads,
+           dim3(static_cast<unsigned>(f.heads), blocks_for(f.tokens, kQueries)), kBlockThreads,
            kSharedBytes<kDim>, f);
   });
 }

@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1) warpgroup_query_gradients(Ba
   TENON_DYNAMIC_SHARED(uint16_t, shared);
   const SharedTiles<kDim> tiles{first_tile_place(shared)};  // q and dout are held, k and v go by
   const LanePlace place = LanePlace::mine();
-  const int head = static_cast<int>(blockIdx.y), kv = head / (b.heads / b.kv_heads);
-  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kHeld;
+  const int head = static_cast<int>(blockIdx.x), kv = head / (b.heads / b.kv_heads);
+  const int first = longest_first() * kHeld;
   const int mine = static_cast<int>(threadIdx.x) / kGroupThreads * kGroupRows;
   const HeadRows q = head_rows(b.q, b.heads, head, b.dim, b.tokens);
   const HeadRows k = head_rows(b.k, b.kv_heads, kv, b.dim, b.tokens);
@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1) warpgroup_key_gradients(Back
   TENON_DYNAMIC_SHARED(uint16_t, shared);
   const SharedTiles<kDim> tiles{first_tile_place(shared)};  // k and v are held, q and dout go by
   const LanePlace place = LanePlace::mine();
-  const int kv = static_cast<int>(blockIdx.y), group = b.heads / b.kv_heads;
-  const int first = static_cast<int>(blockIdx.x) * kHeld;
+  const int kv = static_cast<int>(blockIdx.x), group = b.heads / b.kv_heads;
+  const int first = static_cast<int>(blockIdx.y) * kHeld;
   const int mine = static_cast<int>(threadIdx.x) / kGroupThreads * kGroupRows;
   const int row[2] = {first + place.row(0), first + place.row(1)};
   const HeadRows k = head_rows(b.k, b.kv_heads, kv, b.dim, b.tokens);
@@ -196,9 +196,9 @@ void run(const KernelCall& call) {
   const unsigned blocks = blocks_for(b.tokens, kHeld);
   with_tile_columns(b.dim, [&](auto columns) {
     constexpr int kDim = decltype(columns)::value;
-    launch(call, warpgroup_query_gradients<kDim>, dim3(blocks, static_cast<unsigned>(b.heads)), kBlockThreads,
+    launch(call, warpgroup_query_gradients<kDim>, dim3(static_cast<unsigned>(b.heads), blocks), kBlockThreads,
            kSharedBytes<kDim>, b);
-    launch(call, warpgroup_key_gradients<kDim>, dim3(blocks, static_cast<unsigned>(b.kv_heads)),
+    launch(call, warpgroup_key_gradients<kDim>, dim3(static_cast<unsigned>(b.kv_heads), blocks),
            kBlockThreads, kSharedBytes<kDim>, b);
   });
 }

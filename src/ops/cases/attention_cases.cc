@@ -83,6 +83,23 @@ void add_paged(CaseList& list, DType dtype, int64_t heads, int64_t kv_heads, int
            "empty");
 }
 
+// Streams of more keys than any kernel takes at a time.
+void add_long_pages(CaseList& list, int64_t heads, int64_t kv_heads, int64_t head_dim,
+                    AttentionOptions options) {
+  constexpr int64_t kPages = 20, kPageTokens = 16;
+  options.scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
+  std::vector<double> table;
+  for (int64_t i = 0; i < 2 * kPages; ++i) table.push_back(static_cast<double>((i * 7 + 3) % (2 * kPages)));
+  const CaseInput cache = normal(DType::bf16, Shape{2 * kPages, kPageTokens, kv_heads, head_dim});
+  list.add(
+      {normal(DType::bf16, Shape{3, heads, head_dim}), cache, cache,
+       given(DType::i32, Shape{2, kPages}, table), given_ids({0, -1, 1}), given_ids({317, 0, 128})},
+      [&](Builder& b, Ids in) {
+        paged_attention(b, {in[0], in[1], in[2], in[3], in[4], in[5]}, options);
+      },
+      "long");
+}
+
 void add_cache_writes(CaseList& list, DType dtype) {
   for (const auto& slots : std::vector<std::vector<double>>{{}, {23}, {5, -1, 0, 17, 2}}) {
     const auto tokens = static_cast<int64_t>(slots.size());
@@ -115,6 +132,9 @@ void add_attention_cases(CaseList& list) {
     add_paged(list, dtype, 8, 1, 64, 64, {.softcap = 3.0});
     add_cache_writes(list, dtype);
   }
+  add_long_pages(list, 2, 2, 32, {});
+  add_long_pages(list, 4, 2, 128, {.window = 130});
+  add_long_pages(list, 6, 1, 64, {.softcap = 3.0});
 }
 
 }  // namespace tenon
