@@ -25,56 +25,86 @@ constexpr int64_t kRowsMergedAlone = 32;  // up to here waking the other threads
 
 enum Input : size_t { kQ, kKeyCache, kValueCache, kPageTable, kStream, kPositions };
 
-// A partial result of a row: largest score, sum of exponentials, then the weighted values.
-HWY_INLINE void clear_partials(float* partials, int64_t rows, int64_t stride) {
-  for (int64_t r = 0; r < rows; ++r) {
-    std::fill(partials + r * stride, partials + (r + 1) * stride, 0.0f);
-    partials[r * stride] = kNothing;
+// A partial result of a row: the weighted values of the chunk, and where these end the largest score and the
+// sum of exponentials.
+struct Partial {
+  float* values;
+  int64_t count;  // padding included
+
+  float& largest() const { return values[count]; }
+  float& sum() const { return values[count + 1]; }
+};
+
+HWY_INLINE void clear(const Partial& partial) {
+  std::fill_n(partial.values, partial.count + 2, 0.0f);
+  partial.largest() = kNothing;
+}
+
+HWY_INLINE void scale(const Partial& partial, float factor) {
+  const VF f = hn::Set(DF(), factor);
+  for (int64_t i = 0; i < partial.count; i += kStep)
+    store(hn::Mul(load(partial.values + i), f), partial.values + i);
+  partial.sum() *= factor;
+}
+
+// f(first lane, mask of the lanes that are visible) over the vectors of a row of scores that hold any.
+template <typename F>
+HWY_INLINE void each_visible(Range visible, F f) {
+  const DF d;
+  for (int64_t j = visible.begin / kStep * kStep; j < visible.end; j += kStep) {
+    const auto before = hn::FirstN(d, static_cast<size_t>(std::max(visible.begin - j, int64_t{0})));
+    f(j, hn::AndNot(before, hn::FirstN(d, static_cast<size_t>(std::min(visible.end - j, kStep)))));
   }
 }
 
-// Turns visible scores [low, high) of a row into exponentials, the others into zeros, and rescales its
-// partial.
-void update_partial(const AttentionSizes& sizes, float* scores, int64_t low, int64_t high, float* partial) {
+// Turns the visible scores of a row into exponentials, the others into zeros, and rescales its partial.
+void update_partial(const AttentionSizes& sizes, float* scores, Range visible, const Partial& partial) {
   const DF d;
-  if (low >= high) {
-    std::fill(scores, scores + kBlockPositions, 0.0f);
+  if (visible.size() <= 0) {
+    std::fill_n(scores, kBlockPositions, 0.0f);
     return;
   }
-  std::fill(scores, scores + low, kNothing);
-  std::fill(scores + high, scores + kBlockPositions, kNothing);
-  if (sizes.softcap > 0) {
-    const VF cap = hn::Set(d, sizes.softcap), inverse = hn::Set(d, 1.0f / sizes.softcap);
-    for (int64_t j = 0; j < kBlockPositions; j += kStep) {
-      const VF v = load(scores + j);
-      store(hn::IfThenElse(hn::Eq(v, hn::Set(d, kNothing)), v, soft_cap(v, cap, inverse)), scores + j);
+  VF most = hn::Set(d, partial.largest());
+  const VF nothing = hn::Set(d, kNothing);
+  const VF cap = hn::Set(d, sizes.softcap), inverse = hn::Set(d, 1.0f / sizes.softcap);
+  each_visible(visible, [&](int64_t j, auto mask) HWY_ATTR {
+    VF v = hn::IfThenElse(mask, load(scores + j), nothing);
+    if (sizes.softcap > 0) {
+      v = hn::IfThenElse(mask, soft_cap(v, cap, inverse), nothing);
+      store(v, scores + j);
     }
-  }
-  VF most = hn::Set(d, partial[0]);
-  for (int64_t j = 0; j < kBlockPositions; j += kStep) most = hn::Max(most, load(scores + j));
+    most = hn::Max(most, v);
+  });
   const float largest = max_of(most);
   const VF shift = hn::Set(d, largest);
   VF sum = hn::Zero(d);
-  for (int64_t j = 0; j < kBlockPositions; j += kStep) {
-    const VF p = exp_of(hn::Sub(load(scores + j), shift));
+  each_visible(visible, [&](int64_t j, auto mask) HWY_ATTR {
+    const VF p = hn::IfThenElseZero(mask, exp_of_bounded(hn::Sub(load(scores + j), shift)));
     sum = hn::Add(sum, p);
     store(p, scores + j);
+  });
+  std::fill(scores, scores + visible.begin / kStep * kStep, 0.0f);
+  std::fill(scores + round_up(visible.end, kStep), scores + kBlockPositions, 0.0f);
+  if (largest != partial.largest()) {
+    scale(partial, std::exp(partial.largest() - largest));
+    partial.largest() = largest;
   }
-  if (largest != partial[0]) {
-    const float factor = std::exp(partial[0] - largest);
-    for (int64_t i = 1; i < 2 + sizes.v_head_dim; ++i) partial[i] *= factor;
-    partial[0] = largest;
-  }
-  partial[1] += sum_of(sum);
+  partial.sum() += sum_of(sum);
 }
 
 // Adds a chunk's partial to the total of the chunks before it.
-void merge_partial(const float* partial, int64_t floats, float* total) {
-  if (partial[0] == kNothing) return;
-  const float largest = std::max(partial[0], total[0]);
-  const float old_factor = std::exp(total[0] - largest), new_factor = std::exp(partial[0] - largest);
-  for (int64_t i = 1; i < floats; ++i) total[i] = total[i] * old_factor + partial[i] * new_factor;
-  total[0] = largest;
+void merge_partial(const Partial& partial, const Partial& total) {
+  if (partial.largest() == kNothing) return;
+  const float largest = std::max(partial.largest(), total.largest());
+  const float old_factor = std::exp(total.largest() - largest),
+              new_factor = std::exp(partial.largest() - largest);
+  const VF f = hn::Set(DF(), old_factor), g = hn::Set(DF(), new_factor);
+  for (int64_t i = 0; i < total.count; i += kStep) {
+    float* to = total.values + i;
+    store(hn::MulAdd(load(to), f, hn::Mul(load(partial.values + i), g)), to);
+  }
+  total.sum() = total.sum() * old_factor + partial.sum() * new_factor;
+  total.largest() = largest;
 }
 
 // Rows (token by token, heads within) of one stream and kv head.
@@ -115,72 +145,105 @@ class PagedCall {
     return set;
   }
 
-  // The rows' partials over positions of one chunk.
-  void attend_chunk(const RowSet& set, int64_t chunk, const PagedScratch& s) const {
-    clear_partials(s.partials, set.rows(), sizes_.partial_floats());
+  // The rows' partials over positions of one chunk. Positions up to `ahead` may be read next.
+  void attend_chunk(const RowSet& set, int64_t chunk, int64_t ahead, const PagedScratch& s) const {
+    for (int64_t r = 0; r < set.rows(); ++r) clear(partial_at(s.partials, r));
     const int64_t begin = std::max(set.begin, chunk * kChunkPositions);
     const int64_t end = std::min(set.end, (chunk + 1) * kChunkPositions);
-    for (int64_t base = begin / kBlockPositions * kBlockPositions; base < end; base += kBlockPositions) {
-      attend_block(set, base, {std::max(begin - base, int64_t{0}), std::min(end - base, kBlockPositions)}, s);
+    CacheRows<T> keys[2], values[2];
+    int now = 0;
+    int64_t base = begin / kBlockPositions * kBlockPositions;
+    find_rows(set, base, {begin - base, std::min(end - base, kBlockPositions)}, keys[0], values[0]);
+    for (; base < end; base += kBlockPositions, now ^= 1) {
+      const int64_t next = base + kBlockPositions;
+      find_rows(set, next, {0, std::min(ahead - next, kBlockPositions)}, keys[now ^ 1], values[now ^ 1]);
+      attend_block(set, base, keys[now], values[now], keys[now ^ 1], values[now ^ 1], s);
     }
   }
 
-  void write_rows(const RowSet& set, const float* totals) const {
+  void merge(const RowSet& set, const PagedScratch& s) const {
+    for (int64_t r = 0; r < set.rows(); ++r)
+      merge_partial(partial_at(s.partials, r), partial_at(s.totals, r));
+  }
+
+  Partial partial_at(float* partials, int64_t row) const {
+    return {partials + row * sizes_.partial_floats(), sizes_.padded_v_dim()};
+  }
+
+  void write_rows(const RowSet& set, float* totals) const {
     for (int64_t row = 0; row < set.rows(); ++row) {
       const int64_t t = set.first_token + row / set.heads, h = set.head + row % set.heads;
-      const float* total = totals + row * sizes_.partial_floats();
-      write_row(total + 2, 1.0f / total[1], output_as<T>(call_, 0) + (t * a_.heads + h) * a_.v_head_dim);
+      const Partial total = partial_at(totals, row);
+      write_row(total.values, 1.0f / total.sum(),
+                output_as<T>(call_, 0) + (t * a_.heads + h) * a_.v_head_dim);
     }
   }
 
  private:
   void load_query(const T* q, float* out) const {
     const VF scale = hn::Set(DF(), a_.scale);
-    for (int64_t i = 0; i < sizes_.padded_dim(); i += kStep) {
-      const int64_t rest = a_.head_dim - i;
-      const VF v = rest >= kStep ? load(q + i)
-                   : rest > 0    ? load_part(q + i, static_cast<size_t>(rest))
-                                 : hn::Zero(DF());
-      store(hn::Mul(v, scale), out + i);
+    for (int64_t i = 0; i < sizes_.padded_dim(); i += kPairStep) {
+      const int64_t count = std::clamp<int64_t>(a_.head_dim - i, 0, kPairStep);
+      const Two v = count == kPairStep ? load_two(q + i) : load_two_part(q + i, count);
+      store_two({hn::Mul(v.first, scale), hn::Mul(v.second, scale)}, out + i);
     }
   }
 
   void write_row(const float* values, float inverse, T* out) const {
     const VF factor = hn::Set(DF(), inverse);
-    int64_t i = 0;
-    for (; i + kStep <= a_.v_head_dim; i += kStep) store(hn::Mul(load(values + i), factor), out + i);
-    if (i == a_.v_head_dim) return;
-    const size_t rest = static_cast<size_t>(a_.v_head_dim - i);
-    store_part(hn::Mul(load_part(values + i, rest), factor), out + i, rest);
-  }
-
-  // Where the key and value rows of positions base + block lie.
-  void find_rows(const RowSet& set, int64_t base, Range block, const T** keys, const T** values) const {
-    const int32_t* table = input_as<int32_t>(call_, kPageTable) + set.stream * sizes_.max_pages;
-    for (int64_t j = block.begin; j < block.end; ++j) {
-      const int64_t position = base + j, page = table[position / sizes_.page_tokens];
-      CHECK(page >= 0 && page < sizes_.pages, "a page is outside the cache");
-      const int64_t slot = page * sizes_.page_tokens + position % sizes_.page_tokens;
-      keys[j] = input_as<T>(call_, kKeyCache) + (slot * a_.kv_heads + set.kv_head) * a_.head_dim;
-      values[j] = input_as<T>(call_, kValueCache) + (slot * a_.kv_heads + set.kv_head) * a_.v_head_dim;
+    for (int64_t i = 0; i < a_.v_head_dim; i += kPairStep) {
+      const Two v = load_two(values + i), scaled{hn::Mul(v.first, factor), hn::Mul(v.second, factor)};
+      const int64_t rest = a_.v_head_dim - i;
+      if (rest >= kPairStep) {
+        store_two(scaled, out + i);
+      } else {
+        store_two_part(scaled, out + i, rest);
+      }
     }
   }
 
-  void attend_block(const RowSet& set, int64_t base, Range block, const PagedScratch& s) const {
-    const T *keys[kBlockPositions], *values[kBlockPositions];
-    find_rows(set, base, block, keys, values);
-    const int64_t stride = sizes_.padded_dim(), floats = sizes_.partial_floats();
+  // Where the key and value rows of the positions `here` after `base` lie.
+  void find_rows(const RowSet& set, int64_t base, Range here, CacheRows<T>& keys,
+                 CacheRows<T>& values) const {
+    keys.here = values.here = here;
+    if (here.size() <= 0) return;
+    const int32_t* table = input_as<int32_t>(call_, kPageTable) + set.stream * sizes_.max_pages;
+    const int64_t key_step = a_.kv_heads * a_.head_dim, value_step = a_.kv_heads * a_.v_head_dim;
+    const T* key_cache = input_as<T>(call_, kKeyCache) + set.kv_head * a_.head_dim;
+    const T* value_cache = input_as<T>(call_, kValueCache) + set.kv_head * a_.v_head_dim;
+    int64_t entry = (base + here.begin) / sizes_.page_tokens, slot = (base + here.begin) % sizes_.page_tokens;
+    for (int64_t j = here.begin; j < here.end; ++entry, slot = 0) {
+      const int64_t page = table[entry];
+      CHECK(page >= 0 && page < sizes_.pages, "a page is outside the cache");
+      const int64_t end = std::min(here.end, j + sizes_.page_tokens - slot);
+      const T* key = key_cache + (page * sizes_.page_tokens + slot) * key_step;
+      const T* value = value_cache + (page * sizes_.page_tokens + slot) * value_step;
+      for (; j < end; ++j, key += key_step, value += value_step) {
+        keys.rows[j] = key;
+        values.rows[j] = value;
+      }
+    }
+  }
+
+  void attend_block(const RowSet& set, int64_t base, const CacheRows<T>& keys, const CacheRows<T>& values,
+                    const CacheRows<T>& next_keys, const CacheRows<T>& next_values,
+                    const PagedScratch& s) const {
+    CacheRows<T> none;
+    none.here = {0, 0};
+    const int64_t stride = sizes_.padded_dim();
     each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
-      score_rows<rows()>(s.queries + r * stride, stride, keys, block, a_.head_dim,
+      score_rows<rows()>(s.queries + r * stride, stride, keys, r == 0 ? next_keys : none, a_.head_dim,
                          s.scores + r * kBlockPositions);
     });
     for (int64_t r = 0; r < set.rows(); ++r) {
-      update_partial(a_, s.scores + r * kBlockPositions, std::max<int64_t>(s.begins[r] - base, 0),
-                     std::min(s.ends[r] - base, kBlockPositions), s.partials + r * floats);
+      update_partial(a_, s.scores + r * kBlockPositions,
+                     {std::max<int64_t>(s.begins[r] - base, 0), std::min(s.ends[r] - base, kBlockPositions)},
+                     partial_at(s.partials, r));
     }
     each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
-      add_all_values<rows()>(s.scores + r * kBlockPositions, values, block, a_.v_head_dim,
-                             s.partials + r * floats + 2, floats);
+      add_all_values<rows()>(s.scores + r * kBlockPositions, values, r == 0 ? next_values : none,
+                             a_.v_head_dim, s.partials + r * sizes_.partial_floats(),
+                             sizes_.partial_floats());
     });
   }
 
@@ -205,7 +268,7 @@ template <typename T>
 void attend_tokens(const KernelCall& call, const PagedSizes& sizes, int thread, const PagedScratch& s) {
   const AttentionSizes& a = sizes.attention;
   const PagedCall<T> paged(call, sizes);
-  const int64_t per_group = a.kv_heads * a.subgroups(), floats = sizes.partial_floats();
+  const int64_t per_group = a.kv_heads * a.subgroups();
   const int64_t units = ceil_div(a.tokens, kUnitTokens) * per_group;
   for (int64_t unit = thread; unit < units; unit += call.threads->size()) {
     const int64_t first = unit / per_group * kUnitTokens, kv_head = unit % per_group / a.subgroups();
@@ -215,12 +278,10 @@ void attend_tokens(const KernelCall& call, const PagedSizes& sizes, int thread, 
                   const RowSet set = paged.load_rows({token, count, kv_head, kv_head * a.group() + head,
                                                       std::min(kMostGroup, a.group() - head), stream, 0, 0},
                                                      s);
-                  clear_partials(s.totals, set.rows(), floats);
+                  for (int64_t r = 0; r < set.rows(); ++r) clear(paged.partial_at(s.totals, r));
                   for (int64_t c = set.begin / kChunkPositions; c * kChunkPositions < set.end; ++c) {
-                    paged.attend_chunk(set, c, s);
-                    for (int64_t r = 0; r < set.rows(); ++r) {
-                      merge_partial(s.partials + r * floats, floats, s.totals + r * floats);
-                    }
+                    paged.attend_chunk(set, c, set.end, s);
+                    paged.merge(set, s);
                   }
                   paged.write_rows(set, s.totals);
                 });
@@ -247,7 +308,7 @@ void attend_chunks(const KernelCall& call, const PagedSizes& sizes, int thread, 
       const RowSet set = paged.load_rows(
           {t, 1, kv_head, kv_head * a.group() + head, std::min(kMostGroup, a.group() - head), stream, 0, 0},
           s);
-      paged.attend_chunk(set, chunk, s);
+      paged.attend_chunk(set, chunk, std::min(set.end, (chunk + 1) * kChunkPositions), s);
       for (int64_t r = 0; r < set.rows(); ++r) {
         float* place = shared + ((t * a.heads + set.head + r) * chunks + chunk) * floats;
         std::copy_n(s.partials + r * floats, floats, place);
@@ -260,14 +321,15 @@ template <typename T>
 void merge_chunks(const KernelCall& call, const PagedSizes& sizes, Range rows, const PagedScratch& s) {
   const AttentionSizes& a = sizes.attention;
   const PagedCall<T> paged(call, sizes);
-  const float* shared = reinterpret_cast<const float*>(call.workspace.data());
-  const int64_t floats = sizes.partial_floats(), chunks = sizes.chunks();
+  float* shared = reinterpret_cast<float*>(call.workspace.data());
+  const int64_t chunks = sizes.chunks();
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const int64_t t = row / a.heads;
     if (input_as<int32_t>(call, kStream)[t] < 0) continue;
-    clear_partials(s.totals, 1, floats);
+    const Partial total = paged.partial_at(s.totals, 0);
+    clear(total);
     for (int64_t c = 0; c < sizes.chunks_of(input_as<int32_t>(call, kPositions)[t]); ++c) {
-      merge_partial(shared + (row * chunks + c) * floats, floats, s.totals);
+      merge_partial(paged.partial_at(shared, row * chunks + c), total);
     }
     paged.write_rows({t, 1, 0, row % a.heads, 1, 0, 0, 0}, s.totals);
   }

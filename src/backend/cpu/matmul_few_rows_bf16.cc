@@ -1,0 +1,124 @@
+// matmul of up to kMostFewRows rows by a bf16 weight stored row by output (trans_b), on units that multiply
+// bf16. The weight is read once, in order, as it lies; an output is the same whatever other rows there are.
+#include "backend/cpu/few_rows_bf16.h"
+#include "backend/cpu/gemm_bf16_tile.h"
+#include "backend/cpu/gemm_tensor.h"
+#include "backend/cpu/kernel_support.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/matmul_few_rows_bf16.cc"
+#include "hwy/foreach_target.h"
+//
+#include "backend/cpu/few_rows-inl.h"
+#include "backend/cpu/gemm_pack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon {
+namespace HWY_NAMESPACE {
+
+static_assert(kColumnBlock == kFewRowsColumns && kMostFewRows == kFewRowsTile);
+
+struct FewRowsOfBf16 {
+  const uint16_t *a, *b;  // [m, k], [n, k]
+  int64_t m, n, k;
+};
+
+FewRowsOfBf16 operands(const KernelCall& kernel) {
+  const Shape &a = kernel.inputs[0].type.shape, &b = kernel.inputs[1].type.shape;
+  return {input_as<uint16_t>(kernel, 0), input_as<uint16_t>(kernel, 1), a[0], b[0], a[1]};
+}
+
+// a as pairs side by side (few_rows_bf16.h), zeros for the rows that it lacks.
+void pack_activations(const FewRowsOfBf16& call, uint32_t* panel) {
+  HWY_ALIGN float words[kFewRowsTile * kChunk / 2];
+  const float* rows[kFewRowsTile];
+  for (int64_t p = 0; p < call.k; p += kChunk) {
+    const int64_t count = std::min(kChunk, call.k - p);
+    for (int64_t i = 0; i < call.m; ++i) {
+      float* row = words + i * kChunk / 2;
+      std::memcpy(row, call.a + i * call.k + p, static_cast<size_t>(count) * 2);
+      rows[i] = row;
+    }
+    transpose_rows(rows, call.m, kFewRowsTile, count / 2,
+                   reinterpret_cast<float*>(panel + p / 2 * kFewRowsTile), kFewRowsTile);
+  }
+}
+
+// A block of columns in whole tiles. The last tile of the matrix begins early enough to lie inside of it.
+void multiply_in_tiles(const FewRowsOfBf16& call, const uint32_t* panel, int64_t first, int64_t count,
+                       ColumnSums& sums) {
+  HWY_ALIGN float turned[kFewRowsColumns * kFewRowsTile];
+  for (int64_t c = 0; c < count;) {
+    const int64_t begin = std::min(first + c, call.n - kFewRowsTile);
+    const int64_t whole = std::max((count - c) / kFewRowsTile, int64_t{1}) * kFewRowsTile;
+    multiply_few_rows_tiles({call.b + begin * call.k, call.k, whole}, panel, call.k, turned);
+    for (const int64_t end = std::min(count, begin + whole - first); c < end; ++c) {
+      const float* from = turned + (first + c - begin) * kFewRowsTile;
+      for (int64_t i = 0; i < call.m; ++i) sums[i][c] = from[i];
+    }
+  }
+}
+
+void multiply_few_rows_in_tiles(const KernelCall& kernel) {
+  const FewRowsOfBf16 call = operands(kernel);
+  uint32_t* panel = reinterpret_cast<uint32_t*>(kernel.workspace.data());
+  pack_activations(call, panel);
+  kernel.threads->parallel_for(call.n, kFewRowsTile, [&](Range range) {
+    begin_bf16_tiles();
+    each_block_of(kernel, range, [&](int64_t first, int64_t count, ColumnSums& sums) {
+      multiply_in_tiles(call, panel, first, count, sums);
+    });
+    end_bf16_tiles();
+  });
+}
+
+void multiply_few_rows_in_pairs(const KernelCall& kernel) {
+  const FewRowsOfBf16 call = operands(kernel);
+  each_column_block(kernel, [&](int64_t first, int64_t count, ColumnSums& sums) {
+    multiply_few_rows_pairs({call.b + first * call.k, call.k, count}, call.a, call.m, call.k, sums[0]);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon {
+namespace {
+
+HWY_EXPORT(multiply_few_rows_in_tiles);
+HWY_EXPORT(multiply_few_rows_in_pairs);
+
+template <GemmUnit kUnit>
+bool serves(const OpSite& site, const DeviceFacts& facts) {
+  const Type &a = site.inputs[0], &b = site.inputs[1], &out = site.outputs[0];
+  if (!has_gemm_unit(kUnit, a.dtype, facts) || b.dtype != DType::bf16) return false;
+  if (site.attrs.flag("trans_a") || !site.attrs.flag("trans_b") || !is_vector_dtype(out.dtype)) return false;
+  if (site.inputs.size() == 3 && !is_vector_dtype(site.inputs[2].dtype)) return false;
+  const int64_t m = out.shape[0], n = out.shape[1], k = a.shape[1];
+  if (m < 1 || m > kMostFewRows || k < 1) return false;
+  return kUnit == GemmUnit::bf16_pairs || (n >= kFewRowsTile && k % kFewRowsDepth == 0);
+}
+
+template <GemmUnit kUnit>
+int64_t workspace_bytes(const OpSite& site, const DeviceFacts&) {
+  return kUnit == GemmUnit::bf16_tiles ? site.inputs[0].shape[1] * kFewRowsTile * 2 : 0;
+}
+
+template <GemmUnit kUnit>
+void run(const KernelCall& call) {
+  if constexpr (kUnit == GemmUnit::bf16_tiles) {
+    HWY_DYNAMIC_DISPATCH(multiply_few_rows_in_tiles)(call);
+  } else {
+    HWY_DYNAMIC_DISPATCH(multiply_few_rows_in_pairs)(call);
+  }
+}
+
+}  // namespace
+
+TENON_UNIT_KERNEL("matmul", matmul_few_rows_bf16_pairs, GemmUnit::bf16_pairs, 1.0)
+TENON_UNIT_KERNEL("matmul", matmul_few_rows_bf16_tiles, GemmUnit::bf16_tiles, 1.0)
+
+}  // namespace tenon
+#endif
