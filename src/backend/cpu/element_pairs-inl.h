@@ -21,38 +21,50 @@ namespace HWY_NAMESPACE {
 constexpr int64_t kStep = static_cast<int64_t>(kLanes);
 constexpr int64_t kPairStep = 2 * kStep;
 
+// One of the two vectors at p.
+template <int kHalf>
+HWY_INLINE VF load_half(const float* p) {
+  return load(p + kHalf * kStep);
+}
+#if HWY_TARGET == HWY_SCALAR
+template <int kHalf>
+HWY_INLINE VF load_half(const bf16* p) {
+  return load(p + kHalf);
+}
+#else
+template <int kHalf>
+HWY_INLINE VF load_half(const bf16* p) {
+  const hn::RebindToUnsigned<DF> words;
+  const auto pairs = hn::BitCast(words, hn::LoadU(hn::Repartition<bf16, DF>(), p));
+  if constexpr (kHalf == 0) return hn::BitCast(DF(), hn::ShiftLeft<16>(pairs));
+  return hn::BitCast(DF(), hn::And(pairs, hn::Set(words, 0xffff0000u)));
+}
+#endif
+
 struct Two {
   VF first, second;
 };
 
-HWY_INLINE Two load_two(const float* p) {
-  return {load(p), load(p + kStep)};
+template <typename T>
+HWY_INLINE Two load_two(const T* p) {
+  return {load_half<0>(p), load_half<1>(p)};
 }
+
 HWY_INLINE void store_two(Two v, float* p) {
   store(v.first, p);
   store(v.second, p + kStep);
 }
-
 #if HWY_TARGET == HWY_SCALAR
-HWY_INLINE Two load_two(const bf16* p) {
-  return {load(p), load(p + 1)};
-}
 HWY_INLINE void store_two(Two v, bf16* p) {
   store(v.first, p);
   store(v.second, p + 1);
 }
 #else
-HWY_INLINE Two load_two(const bf16* p) {
-  const hn::RebindToUnsigned<DF> words;
-  const auto pairs = hn::BitCast(words, hn::LoadU(hn::Repartition<bf16, DF>(), p));
-  return {hn::BitCast(DF(), hn::ShiftLeft<16>(pairs)),
-          hn::BitCast(DF(), hn::And(pairs, hn::Set(words, 0xffff0000u)))};
-}
 HWY_INLINE void store_two(Two v, bf16* p) {
   const hn::RebindToUnsigned<DF> words;
   const hn::Repartition<bf16, DF> halves;
-  const auto even = hn::BitCast(words, round_to_bf16(v.first)),
-             odd = hn::BitCast(words, round_to_bf16(v.second));
+  const auto even = hn::BitCast(words, round_to_bf16(v.first));
+  const auto odd = hn::BitCast(words, round_to_bf16(v.second));
   hn::StoreU(hn::BitCast(halves, hn::Or(hn::ShiftRight<16>(even), odd)), halves, p);
 }
 #endif

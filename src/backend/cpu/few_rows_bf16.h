@@ -7,23 +7,21 @@
 
 namespace tenon {
 
-inline constexpr int64_t kFewRowsTile = 16;     // rows of a tile register: of weights, and of activations
-inline constexpr int64_t kFewRowsDepth = 32;    // that a tile register holds
-inline constexpr int64_t kFewRowsColumns = 48;  // outputs of both tiles
-inline constexpr int64_t kFewRowsPairRows = 4;  // of activations at a time
-inline constexpr int64_t kFewRowsPairColumns = 6;
+inline constexpr int64_t kFewRowsTile = 16;       // rows of a tile register: of weights, and of activations
+inline constexpr int64_t kFewRowsTileDepth = 32;  // elements that one of its rows holds
+inline constexpr int64_t kFewRowsColumns = 48;    // from row to row of sums in pairs
 
-// `count` rows of weights from `data` on, `stride` elements apart.
+// `count` rows of weights from `data` on, `stride` elements apart, and how many rows behind them the caller
+// reads next.
 struct WeightRows {
   const uint16_t* data;
-  int64_t stride, count;
+  int64_t stride, count, following;
 };
 
-// sums[r * kFewRowsTile + i] = weights' row r · activations' row i, for whole tiles of rows, up to
-// kFewRowsColumns of them. `panel` holds the activations: word p * kFewRowsTile + i is the pair of elements
-// 2p and 2p + 1 of row i. `depth` is a multiple of kFewRowsDepth. Between begin_bf16_tiles() and
-// end_bf16_tiles().
-void multiply_few_rows_tiles(const WeightRows& weights, const uint32_t* panel, int64_t depth, float* sums);
+// sums[r * kFewRowsTile + i] = weights' row r · activations' row i, for kFewRowsTile rows of each. `panel`
+// holds the activations: word p * kFewRowsTile + i is the pair of elements 2p and 2p + 1 of row i. `depth` is
+// a multiple of kFewRowsTileDepth. Between begin_bf16_tiles() and end_bf16_tiles().
+void multiply_few_rows_tile(const WeightRows& weights, const uint32_t* panel, int64_t depth, float* sums);
 
 // sums[i * kFewRowsColumns + r] = weights' row r · activations' row i, for `rows` rows of activations,
 // `depth` apart.

@@ -44,17 +44,19 @@ void pack_activations(const FewRowsOfBf16& call, uint32_t* panel) {
   }
 }
 
-// A block of columns in whole tiles. The last tile of the matrix begins early enough to lie inside of it.
+// Columns [first, first + count) in whole tiles; those up to `end` are read next. The last tile of the matrix
+// begins early enough to lie inside of it.
 void multiply_in_tiles(const FewRowsOfBf16& call, const uint32_t* panel, int64_t first, int64_t count,
-                       ColumnSums& sums) {
-  HWY_ALIGN float turned[kFewRowsColumns * kFewRowsTile];
-  for (int64_t c = 0; c < count;) {
+                       int64_t end, ColumnSums& sums) {
+  HWY_ALIGN float turned[kFewRowsTile * kFewRowsTile];
+  for (int64_t c = 0; c < count; c += kFewRowsTile) {
     const int64_t begin = std::min(first + c, call.n - kFewRowsTile);
-    const int64_t whole = std::max((count - c) / kFewRowsTile, int64_t{1}) * kFewRowsTile;
-    multiply_few_rows_tiles({call.b + begin * call.k, call.k, whole}, panel, call.k, turned);
-    for (const int64_t end = std::min(count, begin + whole - first); c < end; ++c) {
-      const float* from = turned + (first + c - begin) * kFewRowsTile;
-      for (int64_t i = 0; i < call.m; ++i) sums[i][c] = from[i];
+    const int64_t after = begin + kFewRowsTile;
+    multiply_few_rows_tile({call.b + begin * call.k, call.k, kFewRowsTile, end - after}, panel, call.k,
+                           turned);
+    for (int64_t column = first + c; column < std::min(after, first + count); ++column) {
+      const float* from = turned + (column - begin) * kFewRowsTile;
+      for (int64_t i = 0; i < call.m; ++i) sums[i][column - first] = from[i];
     }
   }
 }
@@ -66,7 +68,7 @@ void multiply_few_rows_in_tiles(const KernelCall& kernel) {
   kernel.threads->parallel_for(call.n, kFewRowsTile, [&](Range range) {
     begin_bf16_tiles();
     each_block_of(kernel, range, [&](int64_t first, int64_t count, ColumnSums& sums) {
-      multiply_in_tiles(call, panel, first, count, sums);
+      multiply_in_tiles(call, panel, first, count, range.end, sums);
     });
     end_bf16_tiles();
   });
@@ -74,8 +76,11 @@ void multiply_few_rows_in_tiles(const KernelCall& kernel) {
 
 void multiply_few_rows_in_pairs(const KernelCall& kernel) {
   const FewRowsOfBf16 call = operands(kernel);
-  each_column_block(kernel, [&](int64_t first, int64_t count, ColumnSums& sums) {
-    multiply_few_rows_pairs({call.b + first * call.k, call.k, count}, call.a, call.m, call.k, sums[0]);
+  kernel.threads->parallel_for(call.n, kFewRowsTile, [&](Range range) {
+    each_block_of(kernel, range, [&](int64_t first, int64_t count, ColumnSums& sums) {
+      multiply_few_rows_pairs({call.b + first * call.k, call.k, count, range.end - first - count}, call.a,
+                              call.m, call.k, sums[0]);
+    });
   });
 }
 
@@ -98,7 +103,7 @@ bool serves(const OpSite& site, const DeviceFacts& facts) {
   if (site.inputs.size() == 3 && !is_vector_dtype(site.inputs[2].dtype)) return false;
   const int64_t m = out.shape[0], n = out.shape[1], k = a.shape[1];
   if (m < 1 || m > kMostFewRows || k < 1) return false;
-  return kUnit == GemmUnit::bf16_pairs || (n >= kFewRowsTile && k % kFewRowsDepth == 0);
+  return kUnit == GemmUnit::bf16_pairs || (n >= kFewRowsTile && k % kFewRowsTileDepth == 0);
 }
 
 template <GemmUnit kUnit>

@@ -47,49 +47,53 @@ HWY_INLINE void scale(const Partial& partial, float factor) {
   partial.sum() *= factor;
 }
 
-// f(first lane, mask of the lanes that are visible) over the vectors of a row of scores that hold any.
-template <typename F>
-HWY_INLINE void each_visible(Range visible, F f) {
-  const DF d;
-  for (int64_t j = visible.begin / kStep * kStep; j < visible.end; j += kStep) {
-    const auto before = hn::FirstN(d, static_cast<size_t>(std::max(visible.begin - j, int64_t{0})));
-    f(j, hn::AndNot(before, hn::FirstN(d, static_cast<size_t>(std::min(visible.end - j, kStep)))));
-  }
+// The lanes of the vector from score j on that are visible.
+HWY_INLINE hn::Mask<DF> visible_lanes(Range visible, int64_t j) {
+  const auto before = hn::FirstN(DF(), static_cast<size_t>(std::clamp<int64_t>(visible.begin - j, 0, kStep)));
+  const auto upto = hn::FirstN(DF(), static_cast<size_t>(std::clamp<int64_t>(visible.end - j, 0, kStep)));
+  return hn::AndNot(before, upto);
 }
 
 // Turns the visible scores of a row into exponentials, the others into zeros, and rescales its partial.
-void update_partial(const AttentionSizes& sizes, float* scores, Range visible, const Partial& partial) {
+// kWhole: all are visible.
+template <bool kWhole>
+HWY_INLINE void update_visible(const AttentionSizes& sizes, float* scores, Range visible,
+                               const Partial& partial) {
   const DF d;
-  if (visible.size() <= 0) {
-    std::fill_n(scores, kBlockPositions, 0.0f);
-    return;
-  }
   VF most = hn::Set(d, partial.largest());
-  const VF nothing = hn::Set(d, kNothing);
-  const VF cap = hn::Set(d, sizes.softcap), inverse = hn::Set(d, 1.0f / sizes.softcap);
-  each_visible(visible, [&](int64_t j, auto mask) HWY_ATTR {
-    VF v = hn::IfThenElse(mask, load(scores + j), nothing);
+  for (int64_t j = 0; j < kBlockPositions; j += kStep) {
+    VF v = load(scores + j);
     if (sizes.softcap > 0) {
-      v = hn::IfThenElse(mask, soft_cap(v, cap, inverse), nothing);
+      v = soft_cap(v, hn::Set(d, sizes.softcap), hn::Set(d, 1.0f / sizes.softcap));
       store(v, scores + j);
     }
+    if constexpr (!kWhole) v = hn::IfThenElse(visible_lanes(visible, j), v, hn::Set(d, kNothing));
     most = hn::Max(most, v);
-  });
+  }
   const float largest = max_of(most);
   const VF shift = hn::Set(d, largest);
   VF sum = hn::Zero(d);
-  each_visible(visible, [&](int64_t j, auto mask) HWY_ATTR {
-    const VF p = hn::IfThenElseZero(mask, exp_of_bounded(hn::Sub(load(scores + j), shift)));
+  for (int64_t j = 0; j < kBlockPositions; j += kStep) {
+    VF p = exp_of_bounded(hn::Sub(load(scores + j), shift));
+    if constexpr (!kWhole) p = hn::IfThenElseZero(visible_lanes(visible, j), p);
     sum = hn::Add(sum, p);
     store(p, scores + j);
-  });
-  std::fill(scores, scores + visible.begin / kStep * kStep, 0.0f);
-  std::fill(scores + round_up(visible.end, kStep), scores + kBlockPositions, 0.0f);
+  }
   if (largest != partial.largest()) {
     scale(partial, std::exp(partial.largest() - largest));
     partial.largest() = largest;
   }
   partial.sum() += sum_of(sum);
+}
+
+void update_partial(const AttentionSizes& sizes, float* scores, Range visible, const Partial& partial) {
+  if (visible.begin == 0 && visible.end == kBlockPositions) {
+    update_visible<true>(sizes, scores, visible, partial);
+  } else if (visible.size() > 0) {
+    update_visible<false>(sizes, scores, visible, partial);
+  } else {
+    std::fill_n(scores, kBlockPositions, 0.0f);
+  }
 }
 
 // Adds a chunk's partial to the total of the chunks before it.
@@ -105,6 +109,10 @@ void merge_partial(const Partial& partial, const Partial& total) {
   }
   total.sum() = total.sum() * old_factor + partial.sum() * new_factor;
   total.largest() = largest;
+}
+
+HWY_INLINE int64_t block_of(int64_t position) {
+  return position / kBlockPositions * kBlockPositions;
 }
 
 // Rows (token by token, heads within) of one stream and kv head.
@@ -125,13 +133,10 @@ class PagedCall {
 
   // Loads the rows' queries and positions; returns the set with its range of positions.
   RowSet load_rows(RowSet set, const PagedScratch& s) const {
-    const int32_t* positions = input_as<int32_t>(call_, kPositions);
     set.begin = std::numeric_limits<int64_t>::max();
     set.end = 0;
     for (int64_t i = 0; i < set.tokens; ++i) {
-      const int64_t t = set.first_token + i, position = positions[t];
-      CHECK(position >= 0 && position < sizes_.max_pages * sizes_.page_tokens,
-            "a position is outside the page table");
+      const int64_t t = set.first_token + i, position = position_of(t);
       for (int64_t h = 0; h < set.heads; ++h) {
         const int64_t row = i * set.heads + h;
         s.begins[row] = a_.begin(0, position);
@@ -145,20 +150,36 @@ class PagedCall {
     return set;
   }
 
-  // The rows' partials over positions of one chunk. Positions up to `ahead` may be read next.
-  void attend_chunk(const RowSet& set, int64_t chunk, int64_t ahead, const PagedScratch& s) const {
+  // The rows' partials over positions of one chunk. The block of positions that is read after the last one,
+  // where there is one, is the first of `after`.
+  void attend_chunk(const RowSet& set, int64_t chunk, const RowSet& after, const PagedScratch& s) const {
     for (int64_t r = 0; r < set.rows(); ++r) clear(partial_at(s.partials, r));
-    const int64_t begin = std::max(set.begin, chunk * kChunkPositions);
     const int64_t end = std::min(set.end, (chunk + 1) * kChunkPositions);
+    int64_t begin = std::max(set.begin, chunk * kChunkPositions);
     CacheRows<T> keys[2], values[2];
-    int now = 0;
-    int64_t base = begin / kBlockPositions * kBlockPositions;
-    find_rows(set, base, {begin - base, std::min(end - base, kBlockPositions)}, keys[0], values[0]);
-    for (; base < end; base += kBlockPositions, now ^= 1) {
-      const int64_t next = base + kBlockPositions;
-      find_rows(set, next, {0, std::min(ahead - next, kBlockPositions)}, keys[now ^ 1], values[now ^ 1]);
+    find_rows(set, begin, end, keys[0], values[0]);
+    for (int now = 0; begin < end; now ^= 1) {
+      const int64_t base = block_of(begin), next = base + kBlockPositions;
+      if (next < end) {
+        find_rows(set, next, end, keys[now ^ 1], values[now ^ 1]);
+      } else {
+        find_rows(after, after.begin, after.end, keys[now ^ 1], values[now ^ 1]);
+      }
       attend_block(set, base, keys[now], values[now], keys[now ^ 1], values[now ^ 1], s);
+      begin = next;
     }
+  }
+
+  // What is read first for a token before `end`; nothing where there is none.
+  RowSet first_rows(int64_t token, int64_t end, int64_t kv_head) const {
+    RowSet set{};
+    if (token >= end || input_as<int32_t>(call_, kStream)[token] < 0) return set;
+    const int64_t position = position_of(token);
+    set.kv_head = kv_head;
+    set.stream = input_as<int32_t>(call_, kStream)[token];
+    set.begin = a_.begin(0, position);
+    set.end = position + 1;
+    return set;
   }
 
   void merge(const RowSet& set, const PagedScratch& s) const {
@@ -180,6 +201,13 @@ class PagedCall {
   }
 
  private:
+  int64_t position_of(int64_t token) const {
+    const int64_t position = input_as<int32_t>(call_, kPositions)[token];
+    CHECK(position >= 0 && position < sizes_.max_pages * sizes_.page_tokens,
+          "a position is outside the page table");
+    return position;
+  }
+
   void load_query(const T* q, float* out) const {
     const VF scale = hn::Set(DF(), a_.scale);
     for (int64_t i = 0; i < sizes_.padded_dim(); i += kPairStep) {
@@ -202,16 +230,18 @@ class PagedCall {
     }
   }
 
-  // Where the key and value rows of the positions `here` after `base` lie.
-  void find_rows(const RowSet& set, int64_t base, Range here, CacheRows<T>& keys,
+  // Where the key and value rows of the positions from `begin` on lie, up to `end` or the end of their block.
+  void find_rows(const RowSet& set, int64_t begin, int64_t end, CacheRows<T>& keys,
                  CacheRows<T>& values) const {
+    const int64_t base = block_of(begin);
+    const Range here{begin - base, std::min(end - base, kBlockPositions)};
     keys.here = values.here = here;
     if (here.size() <= 0) return;
     const int32_t* table = input_as<int32_t>(call_, kPageTable) + set.stream * sizes_.max_pages;
     const int64_t key_step = a_.kv_heads * a_.head_dim, value_step = a_.kv_heads * a_.v_head_dim;
     const T* key_cache = input_as<T>(call_, kKeyCache) + set.kv_head * a_.head_dim;
     const T* value_cache = input_as<T>(call_, kValueCache) + set.kv_head * a_.v_head_dim;
-    int64_t entry = (base + here.begin) / sizes_.page_tokens, slot = (base + here.begin) % sizes_.page_tokens;
+    int64_t entry = begin / sizes_.page_tokens, slot = begin % sizes_.page_tokens;
     for (int64_t j = here.begin; j < here.end; ++entry, slot = 0) {
       const int64_t page = table[entry];
       CHECK(page >= 0 && page < sizes_.pages, "a page is outside the cache");
@@ -273,14 +303,18 @@ void attend_tokens(const KernelCall& call, const PagedSizes& sizes, int thread, 
   for (int64_t unit = thread; unit < units; unit += call.threads->size()) {
     const int64_t first = unit / per_group * kUnitTokens, kv_head = unit % per_group / a.subgroups();
     const int64_t head = unit % a.subgroups() * kMostGroup;
-    each_stream(input_as<int32_t>(call, kStream), first, std::min(first + kUnitTokens, a.tokens),
+    const int64_t end = std::min(first + kUnitTokens, a.tokens);
+    each_stream(input_as<int32_t>(call, kStream), first, end,
                 [&](int64_t token, int64_t count, int64_t stream) {
                   const RowSet set = paged.load_rows({token, count, kv_head, kv_head * a.group() + head,
                                                       std::min(kMostGroup, a.group() - head), stream, 0, 0},
                                                      s);
                   for (int64_t r = 0; r < set.rows(); ++r) clear(paged.partial_at(s.totals, r));
+                  const RowSet next_stream = paged.first_rows(token + count, end, kv_head);
                   for (int64_t c = set.begin / kChunkPositions; c * kChunkPositions < set.end; ++c) {
-                    paged.attend_chunk(set, c, set.end, s);
+                    RowSet after = set;
+                    after.begin = (c + 1) * kChunkPositions;
+                    paged.attend_chunk(set, c, after.begin < set.end ? after : next_stream, s);
                     paged.merge(set, s);
                   }
                   paged.write_rows(set, s.totals);
@@ -308,7 +342,7 @@ void attend_chunks(const KernelCall& call, const PagedSizes& sizes, int thread, 
       const RowSet set = paged.load_rows(
           {t, 1, kv_head, kv_head * a.group() + head, std::min(kMostGroup, a.group() - head), stream, 0, 0},
           s);
-      paged.attend_chunk(set, chunk, std::min(set.end, (chunk + 1) * kChunkPositions), s);
+      paged.attend_chunk(set, chunk, RowSet{}, s);
       for (int64_t r = 0; r < set.rows(); ++r) {
         float* place = shared + ((t * a.heads + set.head + r) * chunks + chunk) * floats;
         std::copy_n(s.partials + r * floats, floats, place);

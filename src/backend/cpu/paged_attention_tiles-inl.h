@@ -24,8 +24,7 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
-// The rows of a cache that a block of positions has, by position. Rows outside of `here` are not set, nor
-// those of the next block outside of `next`.
+// The rows of a cache that a block of positions has, by position; those outside of `here` are not set.
 template <typename T>
 struct CacheRows {
   const T* rows[kBlockPositions];
@@ -35,12 +34,24 @@ struct CacheRows {
 template <typename T>
 constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements of a cache line
 
-template <typename T>
-HWY_INLINE void prefetch_row(const CacheRows<T>& next, int64_t position, int64_t element) {
-  if (position < next.here.end) hwy::Prefetch(next.rows[position] + element);
-}
-
 constexpr bool kFewRegisters = kLanes < 16;
+
+// sums[r][k] += q_r · keys[k] over one half of the elements from `at` on. Pointers are hidden from the
+// compiler, which else keeps what both halves read in registers that it has not.
+template <int kHalf, int kRows, int kKeys, typename T>
+HWY_INLINE void add_scores(const float* q, int64_t q_stride, const T* const* keys, int64_t at,
+                           VF (&sums)[kRows][kKeys]) {
+  VF queries[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) queries[r] = load(q + r * q_stride);
+  asm volatile("" : "+r"(at));
+#pragma GCC unroll 4
+  for (int k = 0; k < kKeys; ++k) {
+    const VF key = load_half<kHalf>(keys[k] + at);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) sums[r][k] = hn::MulAdd(queries[r], key, sums[r][k]);
+  }
+}
 
 // scores[r * kBlockPositions + k] = q_r · keys[k] for kRows rows and kKeys keys, each in the same order
 // whatever they are.
@@ -51,24 +62,20 @@ HWY_INLINE void score_tile(const float* q, int64_t q_stride, const T* const* key
   VF sums[kRows][kKeys];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows * kKeys; ++i) sums[i / kKeys][i % kKeys] = hn::Zero(DF());
-  const auto add = [&](int64_t i, auto load_keys) HWY_ATTR {
-#pragma GCC unroll 4
-    for (int k = 0; k < kKeys; ++k) {
-      const Two key = load_keys(keys[k] + i);
-#pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) {
-        sums[r][k] = hn::MulAdd(load(q + r * q_stride + i), key.first, sums[r][k]);
-      }
-#pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) {
-        sums[r][k] = hn::MulAdd(load(q + r * q_stride + i + kStep), key.second, sums[r][k]);
-      }
-    }
-  };
   int64_t i = 0;
-  for (; i + kPairStep <= dim; i += kPairStep) add(i, [](const T* key) HWY_ATTR { return load_two(key); });
+  for (; i + kPairStep <= dim; i += kPairStep) {
+    add_scores<0, kRows, kKeys>(q + i, q_stride, keys, i, sums);
+    add_scores<1, kRows, kKeys>(q + i + kStep, q_stride, keys, i, sums);
+  }
   if (const int64_t rest = dim - i; rest > 0) {
-    add(i, [rest](const T* key) HWY_ATTR { return load_two_part(key, rest); });
+    T ends[kKeys][kPairStep];
+    const T* rows[kKeys];
+    for (int k = 0; k < kKeys; ++k) {
+      store_two(load_two_part(keys[k] + i, rest), ends[k]);
+      rows[k] = ends[k];
+    }
+    add_scores<0, kRows, kKeys>(q + i, q_stride, rows, 0, sums);
+    add_scores<1, kRows, kKeys>(q + i + kStep, q_stride, rows, 0, sums);
   }
   if constexpr (kKeys == 4) {
 #pragma GCC unroll 4
@@ -93,8 +100,8 @@ HWY_INLINE void score_rows(const float* q, int64_t q_stride, const CacheRows<T>&
   const int64_t end = keys.here.end;
   int64_t j = keys.here.begin;
   for (; j + kKeys <= end; j += kKeys) {
-    for (int k = 0; k < kKeys; ++k) {
-      for (int64_t i = 0; i < dim; i += kLine<T>) prefetch_row(next, j + k, i);
+    for (int k = 0; k < kKeys && next.here.begin <= j && j + kKeys <= next.here.end; ++k) {
+      for (int64_t i = 0; i < dim; i += kLine<T>) hwy::Prefetch(next.rows[j + k] + i);
     }
     score_tile<kRows, kKeys>(q, q_stride, keys.rows + j, dim, scores + j);
   }
@@ -119,13 +126,19 @@ HWY_INLINE void add_values(const float* p, const CacheRows<T>& values, const Cac
     for (int c = 0; c < 2 * kPairs; ++c) sums[r][c] = load(out + r * out_stride + column + c * kStep);
   }
   for (int64_t j = values.here.begin; j < values.here.end; ++j) {
+    const float* weights = p + j;
 #pragma GCC unroll 4
     for (int c = 0; c < kPairs; ++c) {
-      if (c * kPairStep % kLine<T> == 0) prefetch_row(next, j, column + c * kPairStep);
+      if (c * kPairStep % kLine<T> == 0 && next.here.begin <= j && j < next.here.end) {
+        hwy::Prefetch(next.rows[j] + column + c * kPairStep);
+      }
       const Two v = load_values(values.rows[j] + column + c * kPairStep);
+      asm volatile(
+          ""
+          : "+r"(weights));  // else the compiler keeps those of all rows in registers that it has not
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
-        const VF weight = hn::Set(DF(), p[r * kBlockPositions + j]);
+        const VF weight = hn::Set(DF(), weights[r * kBlockPositions]);
         sums[r][2 * c] = hn::MulAdd(weight, v.first, sums[r][2 * c]);
         sums[r][2 * c + 1] = hn::MulAdd(weight, v.second, sums[r][2 * c + 1]);
       }
