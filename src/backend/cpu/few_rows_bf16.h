@@ -1,6 +1,6 @@
-// The innermost tiles of products of few rows by bf16 weights that stay where they lie, row by output: one
-// for each unit that multiplies bf16 (gemm_bf16_tile.h). Sums are f32, each in an order of its own depth
-// alone. A machine that lacks the unit must not call its tile.
+// The innermost tile of products of few rows by bf16 weights that stay where they lie, row by output, for the
+// tile registers of AMX (gemm_bf16_tile.h). Sums are f32, each in an order of its own depth alone. A machine
+// that lacks the unit must not call it.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,17 @@ namespace tenon {
 
 inline constexpr int64_t kFewRowsTile = 16;       // rows of a tile register: of weights, and of activations
 inline constexpr int64_t kFewRowsTileDepth = 32;  // elements that one of its rows holds
-inline constexpr int64_t kFewRowsColumns = 48;    // from row to row of sums in pairs
 
-// `count` rows of weights from `data` on, `stride` elements apart, and how many rows behind them the caller
-// reads next.
+// kFewRowsTile rows of weights from `data` on, `stride` elements apart, and how many rows behind them the
+// caller reads next.
 struct WeightRows {
   const uint16_t* data;
-  int64_t stride, count, following;
+  int64_t stride, following;
 };
 
 // sums[r * kFewRowsTile + i] = weights' row r · activations' row i, for kFewRowsTile rows of each. `panel`
 // holds the activations: word p * kFewRowsTile + i is the pair of elements 2p and 2p + 1 of row i. `depth` is
 // a multiple of kFewRowsTileDepth. Between begin_bf16_tiles() and end_bf16_tiles().
 void multiply_few_rows_tile(const WeightRows& weights, const uint32_t* panel, int64_t depth, float* sums);
-
-// sums[i * kFewRowsColumns + r] = weights' row r · activations' row i, for `rows` rows of activations,
-// `depth` apart.
-void multiply_few_rows_pairs(const WeightRows& weights, const uint16_t* activations, int64_t rows,
-                             int64_t depth, float* sums);
 
 }  // namespace tenon

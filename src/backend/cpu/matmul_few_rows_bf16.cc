@@ -1,5 +1,6 @@
-// matmul of up to kMostFewRows rows by a bf16 weight stored row by output (trans_b), on units that multiply
-// bf16. The weight is read once, in order, as it lies; an output is the same whatever other rows there are.
+// matmul of up to kMostFewRows rows by a bf16 weight stored row by output (trans_b), on the tile
+// registers of AMX. The weight is read once, in order, as it lies; an output is the same whatever other rows
+// there are.
 #include "backend/cpu/few_rows_bf16.h"
 #include "backend/cpu/gemm_bf16_tile.h"
 #include "backend/cpu/gemm_tensor.h"
@@ -16,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
-static_assert(kColumnBlock == kFewRowsColumns && kMostFewRows == kFewRowsTile);
+static_assert(kColumnBlock % kFewRowsTile == 0 && kMostFewRows == kFewRowsTile);
 
 struct FewRowsOfBf16 {
   const uint16_t *a, *b;  // [m, k], [n, k]
@@ -52,8 +53,7 @@ void multiply_in_tiles(const FewRowsOfBf16& call, const uint32_t* panel, int64_t
   for (int64_t c = 0; c < count; c += kFewRowsTile) {
     const int64_t begin = std::min(first + c, call.n - kFewRowsTile);
     const int64_t after = begin + kFewRowsTile;
-    multiply_few_rows_tile({call.b + begin * call.k, call.k, kFewRowsTile, end - after}, panel, call.k,
-                           turned);
+    multiply_few_rows_tile({call.b + begin * call.k, call.k, end - after}, panel, call.k, turned);
     for (int64_t column = first + c; column < std::min(after, first + count); ++column) {
       const float* from = turned + (column - begin) * kFewRowsTile;
       for (int64_t i = 0; i < call.m; ++i) sums[i][column - first] = from[i];
@@ -74,16 +74,6 @@ void multiply_few_rows_in_tiles(const KernelCall& kernel) {
   });
 }
 
-void multiply_few_rows_in_pairs(const KernelCall& kernel) {
-  const FewRowsOfBf16 call = operands(kernel);
-  kernel.threads->parallel_for(call.n, kFewRowsTile, [&](Range range) {
-    each_block_of(kernel, range, [&](int64_t first, int64_t count, ColumnSums& sums) {
-      multiply_few_rows_pairs({call.b + first * call.k, call.k, count, range.end - first - count}, call.a,
-                              call.m, call.k, sums[0]);
-    });
-  });
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon
 HWY_AFTER_NAMESPACE();
@@ -93,37 +83,33 @@ namespace tenon {
 namespace {
 
 HWY_EXPORT(multiply_few_rows_in_tiles);
-HWY_EXPORT(multiply_few_rows_in_pairs);
 
-template <GemmUnit kUnit>
 bool serves(const OpSite& site, const DeviceFacts& facts) {
   const Type &a = site.inputs[0], &b = site.inputs[1], &out = site.outputs[0];
-  if (!has_gemm_unit(kUnit, a.dtype, facts) || b.dtype != DType::bf16) return false;
+  if (!has_gemm_unit(GemmUnit::bf16_tiles, a.dtype, facts) || b.dtype != DType::bf16) return false;
   if (site.attrs.flag("trans_a") || !site.attrs.flag("trans_b") || !is_vector_dtype(out.dtype)) return false;
   if (site.inputs.size() == 3 && !is_vector_dtype(site.inputs[2].dtype)) return false;
   const int64_t m = out.shape[0], n = out.shape[1], k = a.shape[1];
-  if (m < 1 || m > kMostFewRows || k < 1) return false;
-  return kUnit == GemmUnit::bf16_pairs || (n >= kFewRowsTile && k % kFewRowsTileDepth == 0);
-}
-
-template <GemmUnit kUnit>
-int64_t workspace_bytes(const OpSite& site, const DeviceFacts&) {
-  return kUnit == GemmUnit::bf16_tiles ? site.inputs[0].shape[1] * kFewRowsTile * 2 : 0;
-}
-
-template <GemmUnit kUnit>
-void run(const KernelCall& call) {
-  if constexpr (kUnit == GemmUnit::bf16_tiles) {
-    HWY_DYNAMIC_DISPATCH(multiply_few_rows_in_tiles)(call);
-  } else {
-    HWY_DYNAMIC_DISPATCH(multiply_few_rows_in_pairs)(call);
-  }
+  return m >= 1 && m <= kMostFewRows && n >= kFewRowsTile && k > 0 && k % kFewRowsTileDepth == 0;
 }
 
 }  // namespace
 
-TENON_UNIT_KERNEL("matmul", matmul_few_rows_bf16_pairs, GemmUnit::bf16_pairs, 1.0)
-TENON_UNIT_KERNEL("matmul", matmul_few_rows_bf16_tiles, GemmUnit::bf16_tiles, 1.0)
+const KernelDef& matmul_few_rows_bf16_tiles_kernel() {
+  static constexpr KernelDef def{
+      .op = "matmul",
+      .name = "matmul_few_rows_bf16_tiles",
+      .serves = serves,
+      .workspace_bytes = [](const OpSite& site,
+                            const DeviceFacts&) { return site.inputs[0].shape[1] * kFewRowsTile * 2; },
+      .cost = [](const OpSite&, const DeviceFacts&) { return 0.25; },
+      .run =
+          [](const KernelCall& call) {
+            HWY_DYNAMIC_DISPATCH(multiply_few_rows_in_tiles)
+            (call);
+          }};
+  return def;
+}
 
 }  // namespace tenon
 #endif
