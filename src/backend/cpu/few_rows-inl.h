@@ -56,17 +56,22 @@ HWY_INLINE void prefetch_ahead(const uint8_t* p) {
   for (int64_t i = 0; i < kBytes; i += kLine) hwy::Prefetch(p + kAhead + i);
 }
 
-// The whole product, columns shared by the threads: multiply(first, count, sums) fills the sums of a block.
+// multiply(first, count, sums) fills the sums of each block of the columns in `range`.
+template <typename Multiply>
+HWY_INLINE void each_block_of(const KernelCall& kernel, Range range, Multiply multiply) {
+  ColumnSums sums = {};
+  for (int64_t first = range.begin; first < range.end; first += kColumnBlock) {
+    const int64_t count = std::min(kColumnBlock, range.end - first);
+    multiply(first, count, sums);
+    store_columns(kernel, first, count, sums);
+  }
+}
+
+// The whole product, columns shared by the threads.
 template <typename Multiply>
 HWY_INLINE void each_column_block(const KernelCall& kernel, Multiply multiply) {
-  kernel.threads->parallel_for(kernel.outputs[0].type.shape[1], 16, [&](Range range) {
-    ColumnSums sums = {};
-    for (int64_t first = range.begin; first < range.end; first += kColumnBlock) {
-      const int64_t count = std::min(kColumnBlock, range.end - first);
-      multiply(first, count, sums);
-      store_columns(kernel, first, count, sums);
-    }
-  });
+  kernel.threads->parallel_for(kernel.outputs[0].type.shape[1], 16,
+                               [&](Range range) { each_block_of(kernel, range, multiply); });
 }
 
 }  // namespace HWY_NAMESPACE

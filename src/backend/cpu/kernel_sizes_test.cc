@@ -86,6 +86,11 @@ TEST(KernelSizes, ProductsOfEverySplit) {
            Product{8, 50, 320, false, true, f32, q4_0, f32},
            Product{16, 53, 610, false, true, bf16, bf16, f32},  // tiles of few rows and what is left of them
            Product{1, 53, 30, false, true, f32, f32, f32},
+           Product{16, 100, 576, false, true, bf16, bf16,
+                   bf16},  // in whole tiles of a unit, the last of 4 rows
+           Product{11, 48, 1536, false, true, bf16, bf16, f32},
+           Product{2, 17, 32, false, true, bf16, bf16, bf16},
+           Product{1, 130, 352, false, true, bf16, bf16, f32},
            Product{15, 20, 520, false, true, bf16, f32, bf16},     // widened and rounded, several chunks
            Product{200, 70, 2100, false, true, bf16, bf16, bf16},  // several blocks of k in a bf16 unit
            Product{130, 1312, 96, false, false, bf16, q4_1, f32},
@@ -125,24 +130,25 @@ TEST(KernelSizes, LowRankProductsOfSeveralBlocks) {
 TEST(KernelSizes, ProductOfARowIsTheSameInAnyBatch) {
   constexpr int64_t kRows = 16, kColumns = 70, kDepth = 576;
   ThreadPool single(1), two(2);
-  for (DType weights : {DType::f32, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1}) {
-    const Attrs attrs{{"trans_a", false}, {"trans_b", true}, {"alpha", 1.0}, {"out_dtype", DType::f32}};
+  using enum DType;
+  for (const auto& [rows, weights] : std::vector<std::pair<DType, DType>>{
+           {f32, f32}, {f32, bf16}, {bf16, bf16}, {f32, q8_0}, {f32, q4_0}, {f32, q4_1}}) {
+    const Attrs attrs{{"trans_a", false}, {"trans_b", true}, {"alpha", 1.0}, {"out_dtype", f32}};
     const CaseInput b = normal(weights, Shape{kColumns, kDepth});
-    const Prepared many =
-        prepare(make_case("matmul", attrs, {normal(DType::f32, Shape{kRows, kDepth}), b}), 5);
-    Prepared one = prepare(make_case("matmul", attrs, {normal(DType::f32, Shape{1, kDepth}), b}), 5);
+    const Prepared many = prepare(make_case("matmul", attrs, {normal(rows, Shape{kRows, kDepth}), b}), 5);
+    Prepared one = prepare(make_case("matmul", attrs, {normal(rows, Shape{1, kDepth}), b}), 5);
     one.inputs[1] = many.inputs[1];
     for (const KernelDef& kernel : cpu_kernels()) {
       if (!kernel.name.starts_with("matmul_few_rows") || !kernel.serves(site_of(one), cpu_facts(1))) continue;
       SCOPED_TRACE(kernel.name);
       const Bytes all = run_kernel(kernel, many, two, {})[0];
       for (int64_t row : {0, 7, 15}) {
-        const auto part = [&](const Bytes& bytes, int64_t columns) {
-          const auto begin = bytes.begin() + row * columns * 4;
-          return Bytes(begin, begin + columns * 4);
+        const auto part = [&](const Bytes& bytes, int64_t row_bytes) {
+          const auto begin = bytes.begin() + row * row_bytes;
+          return Bytes(begin, begin + row_bytes);
         };
-        one.inputs[0] = part(many.inputs[0], kDepth);
-        EXPECT_EQ(run_kernel(kernel, one, single, {})[0], part(all, kColumns));
+        one.inputs[0] = part(many.inputs[0], *dtype_bytes(rows, kDepth));
+        EXPECT_EQ(run_kernel(kernel, one, single, {})[0], part(all, kColumns * 4));
       }
     }
   }

@@ -30,11 +30,17 @@ struct FewRows {
   bool round_b;
 };
 
-// sums[i * kColumns + j] += a's row i times b[j] over `count` elements, lane by lane. Rows are too short for
-// the machine to see where reading goes on: `ahead` elements further on the same place is asked for.
+// Rows of b are too short for the machine to see where reading goes on: the rows `part`, `distance` elements
+// further on, are asked for.
+struct Ahead {
+  Range part;
+  int64_t distance;
+};
+
+// sums[i * kColumns + j] += a's row i times b[j] over `count` elements, lane by lane.
 template <int kRows, int kColumns, typename T>
 HWY_INLINE void add_products(const float* a, int64_t a_stride, const T* const* b, int64_t count,
-                             int64_t ahead, VF* sums) {
+                             const Ahead& ahead, VF* sums) {
   constexpr int64_t kStep = static_cast<int64_t>(kLanes);
   constexpr int64_t kLine = std::max<int64_t>(64 / static_cast<int64_t>(sizeof(T)), kStep);
   VF tile[kRows][kColumns], weights[kColumns];
@@ -52,10 +58,7 @@ HWY_INLINE void add_products(const float* a, int64_t a_stride, const T* const* b
   };
   int64_t p = 0;
   for (; p + kLine <= count; p += kLine) {
-    if (ahead > 0) {
-#pragma GCC unroll 8
-      for (int j = 0; j < kColumns; ++j) hwy::Prefetch(b[j] + p + ahead);
-    }
+    for (int64_t j = ahead.part.begin; j < ahead.part.end; ++j) hwy::Prefetch(b[j] + p + ahead.distance);
 #pragma GCC unroll 4
     for (int64_t q = 0; q < kLine; q += kStep) add_step(p + q);
   }
@@ -72,13 +75,17 @@ HWY_INLINE void add_products(const float* a, int64_t a_stride, const T* const* b
   for (int i = 0; i < kRows * kColumns; ++i) sums[i] = tile[i / kColumns][i % kColumns];
 }
 
-// The same for all rows of a, tile by tile; the first tile asks for the rows of b that come after these.
+// The same for all rows of a, tile by tile; each tile asks for its share of the rows of b that come after
+// these, so that memory is as busy with the last tile as with the first.
 template <int kColumns, typename T>
 HWY_INLINE void add_all_rows(const FewRows& call, int64_t begin, const T* const* b, int64_t count, VF* sums) {
+  const int64_t tiles = ceil_div(call.m, kTileRows);
   int64_t row = 0;
   const auto add = [&](auto rows) HWY_ATTR {
-    add_products<rows(), kColumns>(call.a + row * call.k + begin, call.k, b, count,
-                                   row == 0 ? kColumns * call.b.stride : 0, sums + row * kColumns);
+    const int64_t tile = row / kTileRows;
+    const Ahead ahead{{kColumns * tile / tiles, kColumns * (tile + 1) / tiles}, kColumns * call.b.stride};
+    add_products<rows(), kColumns>(call.a + row * call.k + begin, call.k, b, count, ahead,
+                                   sums + row * kColumns);
     row += rows();
   };
   while (row + kTileRows <= call.m) add(std::integral_constant<int, kTileRows>());

@@ -31,9 +31,11 @@ struct PagedSizes {
   // Chunks that a token at `position` attends to, those before its window included.
   int64_t chunks_of(int64_t position) const { return position / kChunkPositions + 1; }
   int64_t group() const { return std::min(attention.group(), kMostGroup); }
-  int64_t padded_dim() const { return round_up(attention.head_dim, 16); }
-  // A chunk's result for one head of a token: largest score, sum of exponentials, weighted values.
-  int64_t partial_floats() const { return 2 + attention.v_head_dim; }
+  // Whole pairs of vectors of every target.
+  int64_t padded_dim() const { return round_up(attention.head_dim, 32); }
+  int64_t padded_v_dim() const { return round_up(attention.v_head_dim, 32); }
+  // A chunk's result for one head of a token: weighted values, largest score, sum of exponentials.
+  int64_t partial_floats() const { return padded_v_dim() + 16; }
   int64_t shared_bytes() const {
     if (!split_chunks) return 0;
     return round_up(attention.tokens * attention.heads * chunks() * partial_floats() * 4, kArenaAlignment);
@@ -53,7 +55,7 @@ struct PagedScratch {
     ends = cutter.take<int64_t>(rows);
     bytes = cutter.used();
   }
-  float* queries;          // [rows, padded_dim], scaled, zero past head_dim
+  float* queries;          // [rows, padded_dim], scaled, in the order of the tiles, zero past head_dim
   float* scores;           // [rows, kBlockPositions]
   float* partials;         // [rows, partial_floats]: of the chunk at hand
   float* totals;           // [rows, partial_floats]: of the chunks so far

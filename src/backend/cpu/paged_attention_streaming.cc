@@ -6,10 +6,9 @@
 #define HWY_TARGET_INCLUDE "backend/cpu/paged_attention_streaming.cc"
 #include "hwy/foreach_target.h"
 //
-#include <cmath>
 #include <limits>
 
-#include "backend/cpu/math-inl.h"
+#include "backend/cpu/paged_attention_partials-inl.h"
 #include "backend/cpu/paged_attention_sizes.h"
 #include "backend/cpu/paged_attention_tiles-inl.h"
 #include "backend/cpu/simd-inl.h"
@@ -19,62 +18,12 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
-constexpr float kNothing = -std::numeric_limits<float>::infinity();
-
 constexpr int64_t kRowsMergedAlone = 32;  // up to here waking the other threads costs more than merging
 
 enum Input : size_t { kQ, kKeyCache, kValueCache, kPageTable, kStream, kPositions };
 
-// A partial result of a row: largest score, sum of exponentials, then the weighted values.
-HWY_INLINE void clear_partials(float* partials, int64_t rows, int64_t stride) {
-  for (int64_t r = 0; r < rows; ++r) {
-    std::fill(partials + r * stride, partials + (r + 1) * stride, 0.0f);
-    partials[r * stride] = kNothing;
-  }
-}
-
-// Turns visible scores [low, high) of a row into exponentials, the others into zeros, and rescales its
-// partial.
-void update_partial(const AttentionSizes& sizes, float* scores, int64_t low, int64_t high, float* partial) {
-  const DF d;
-  if (low >= high) {
-    std::fill(scores, scores + kBlockPositions, 0.0f);
-    return;
-  }
-  std::fill(scores, scores + low, kNothing);
-  std::fill(scores + high, scores + kBlockPositions, kNothing);
-  if (sizes.softcap > 0) {
-    const VF cap = hn::Set(d, sizes.softcap), inverse = hn::Set(d, 1.0f / sizes.softcap);
-    for (int64_t j = 0; j < kBlockPositions; j += kStep) {
-      const VF v = load(scores + j);
-      store(hn::IfThenElse(hn::Eq(v, hn::Set(d, kNothing)), v, soft_cap(v, cap, inverse)), scores + j);
-    }
-  }
-  VF most = hn::Set(d, partial[0]);
-  for (int64_t j = 0; j < kBlockPositions; j += kStep) most = hn::Max(most, load(scores + j));
-  const float largest = max_of(most);
-  const VF shift = hn::Set(d, largest);
-  VF sum = hn::Zero(d);
-  for (int64_t j = 0; j < kBlockPositions; j += kStep) {
-    const VF p = exp_of(hn::Sub(load(scores + j), shift));
-    sum = hn::Add(sum, p);
-    store(p, scores + j);
-  }
-  if (largest != partial[0]) {
-    const float factor = std::exp(partial[0] - largest);
-    for (int64_t i = 1; i < 2 + sizes.v_head_dim; ++i) partial[i] *= factor;
-    partial[0] = largest;
-  }
-  partial[1] += sum_of(sum);
-}
-
-// Adds a chunk's partial to the total of the chunks before it.
-void merge_partial(const float* partial, int64_t floats, float* total) {
-  if (partial[0] == kNothing) return;
-  const float largest = std::max(partial[0], total[0]);
-  const float old_factor = std::exp(total[0] - largest), new_factor = std::exp(partial[0] - largest);
-  for (int64_t i = 1; i < floats; ++i) total[i] = total[i] * old_factor + partial[i] * new_factor;
-  total[0] = largest;
+HWY_INLINE int64_t block_of(int64_t position) {
+  return position / kBlockPositions * kBlockPositions;
 }
 
 // Rows (token by token, heads within) of one stream and kv head.
@@ -95,13 +44,10 @@ class PagedCall {
 
   // Loads the rows' queries and positions; returns the set with its range of positions.
   RowSet load_rows(RowSet set, const PagedScratch& s) const {
-    const int32_t* positions = input_as<int32_t>(call_, kPositions);
     set.begin = std::numeric_limits<int64_t>::max();
     set.end = 0;
     for (int64_t i = 0; i < set.tokens; ++i) {
-      const int64_t t = set.first_token + i, position = positions[t];
-      CHECK(position >= 0 && position < sizes_.max_pages * sizes_.page_tokens,
-            "a position is outside the page table");
+      const int64_t t = set.first_token + i, position = position_of(t);
       for (int64_t h = 0; h < set.heads; ++h) {
         const int64_t row = i * set.heads + h;
         s.begins[row] = a_.begin(0, position);
@@ -115,72 +61,131 @@ class PagedCall {
     return set;
   }
 
-  // The rows' partials over positions of one chunk.
-  void attend_chunk(const RowSet& set, int64_t chunk, const PagedScratch& s) const {
-    clear_partials(s.partials, set.rows(), sizes_.partial_floats());
-    const int64_t begin = std::max(set.begin, chunk * kChunkPositions);
+  // The rows' partials over positions of one chunk. The block of positions that is read after the last one,
+  // where there is one, is the first of `after`.
+  void attend_chunk(const RowSet& set, int64_t chunk, const RowSet& after, const PagedScratch& s) const {
+    for (int64_t r = 0; r < set.rows(); ++r) clear(partial_at(s.partials, r));
     const int64_t end = std::min(set.end, (chunk + 1) * kChunkPositions);
-    for (int64_t base = begin / kBlockPositions * kBlockPositions; base < end; base += kBlockPositions) {
-      attend_block(set, base, {std::max(begin - base, int64_t{0}), std::min(end - base, kBlockPositions)}, s);
+    int64_t begin = std::max(set.begin, chunk * kChunkPositions);
+    CacheRows<T> keys[2], values[2];
+    find_rows(set, begin, end, keys[0], values[0]);
+    for (int now = 0; begin < end; now ^= 1) {
+      const int64_t base = block_of(begin), next = base + kBlockPositions;
+      if (next < end) {
+        find_rows(set, next, end, keys[now ^ 1], values[now ^ 1]);
+      } else {
+        find_rows(after, after.begin, after.end, keys[now ^ 1], values[now ^ 1]);
+      }
+      attend_block(set, base, keys[now], values[now], keys[now ^ 1], values[now ^ 1], s);
+      begin = next;
     }
   }
 
-  void write_rows(const RowSet& set, const float* totals) const {
+  // What is read first for a token before `end`; nothing where there is none.
+  RowSet first_rows(int64_t token, int64_t end, int64_t kv_head) const {
+    RowSet set{};
+    if (token >= end || input_as<int32_t>(call_, kStream)[token] < 0) return set;
+    const int64_t position = position_of(token);
+    set.kv_head = kv_head;
+    set.stream = input_as<int32_t>(call_, kStream)[token];
+    set.begin = a_.begin(0, position);
+    set.end = position + 1;
+    return set;
+  }
+
+  void merge(const RowSet& set, const PagedScratch& s) const {
+    for (int64_t r = 0; r < set.rows(); ++r) {
+      merge_partial(partial_at(s.partials, r), partial_at(s.totals, r));
+    }
+  }
+
+  Partial partial_at(float* partials, int64_t row) const {
+    return {partials + row * sizes_.partial_floats(), sizes_.padded_v_dim()};
+  }
+
+  void write_rows(const RowSet& set, float* totals) const {
     for (int64_t row = 0; row < set.rows(); ++row) {
       const int64_t t = set.first_token + row / set.heads, h = set.head + row % set.heads;
-      const float* total = totals + row * sizes_.partial_floats();
-      write_row(total + 2, 1.0f / total[1], output_as<T>(call_, 0) + (t * a_.heads + h) * a_.v_head_dim);
+      const Partial total = partial_at(totals, row);
+      write_row(total.values, 1.0f / total.sum(),
+                output_as<T>(call_, 0) + (t * a_.heads + h) * a_.v_head_dim);
     }
   }
 
  private:
+  int64_t position_of(int64_t token) const {
+    const int64_t position = input_as<int32_t>(call_, kPositions)[token];
+    CHECK(position >= 0 && position < sizes_.max_pages * sizes_.page_tokens,
+          "a position is outside the page table");
+    return position;
+  }
+
   void load_query(const T* q, float* out) const {
     const VF scale = hn::Set(DF(), a_.scale);
-    for (int64_t i = 0; i < sizes_.padded_dim(); i += kStep) {
-      const int64_t rest = a_.head_dim - i;
-      const VF v = rest >= kStep ? load(q + i)
-                   : rest > 0    ? load_part(q + i, static_cast<size_t>(rest))
-                                 : hn::Zero(DF());
-      store(hn::Mul(v, scale), out + i);
+    for (int64_t i = 0; i < sizes_.padded_dim(); i += kPairStep) {
+      const int64_t count = std::clamp<int64_t>(a_.head_dim - i, 0, kPairStep);
+      const Two v = count == kPairStep ? load_two(q + i) : load_two_part(q + i, count);
+      store_two({hn::Mul(v.first, scale), hn::Mul(v.second, scale)}, out + i);
     }
   }
 
   void write_row(const float* values, float inverse, T* out) const {
     const VF factor = hn::Set(DF(), inverse);
-    int64_t i = 0;
-    for (; i + kStep <= a_.v_head_dim; i += kStep) store(hn::Mul(load(values + i), factor), out + i);
-    if (i == a_.v_head_dim) return;
-    const size_t rest = static_cast<size_t>(a_.v_head_dim - i);
-    store_part(hn::Mul(load_part(values + i, rest), factor), out + i, rest);
-  }
-
-  // Where the key and value rows of positions base + block lie.
-  void find_rows(const RowSet& set, int64_t base, Range block, const T** keys, const T** values) const {
-    const int32_t* table = input_as<int32_t>(call_, kPageTable) + set.stream * sizes_.max_pages;
-    for (int64_t j = block.begin; j < block.end; ++j) {
-      const int64_t position = base + j, page = table[position / sizes_.page_tokens];
-      CHECK(page >= 0 && page < sizes_.pages, "a page is outside the cache");
-      const int64_t slot = page * sizes_.page_tokens + position % sizes_.page_tokens;
-      keys[j] = input_as<T>(call_, kKeyCache) + (slot * a_.kv_heads + set.kv_head) * a_.head_dim;
-      values[j] = input_as<T>(call_, kValueCache) + (slot * a_.kv_heads + set.kv_head) * a_.v_head_dim;
+    for (int64_t i = 0; i < a_.v_head_dim; i += kPairStep) {
+      const Two v = load_two(values + i), scaled{hn::Mul(v.first, factor), hn::Mul(v.second, factor)};
+      const int64_t rest = a_.v_head_dim - i;
+      if (rest >= kPairStep) {
+        store_two(scaled, out + i);
+      } else {
+        store_two_part(scaled, out + i, rest);
+      }
     }
   }
 
-  void attend_block(const RowSet& set, int64_t base, Range block, const PagedScratch& s) const {
-    const T *keys[kBlockPositions], *values[kBlockPositions];
-    find_rows(set, base, block, keys, values);
-    const int64_t stride = sizes_.padded_dim(), floats = sizes_.partial_floats();
+  // Where the key and value rows of the positions from `begin` on lie, up to `end` or the end of their block.
+  void find_rows(const RowSet& set, int64_t begin, int64_t end, CacheRows<T>& keys,
+                 CacheRows<T>& values) const {
+    const int64_t base = block_of(begin);
+    const Range here{begin - base, std::min(end - base, kBlockPositions)};
+    keys.here = values.here = here;
+    if (here.size() <= 0) return;
+    const int32_t* table = input_as<int32_t>(call_, kPageTable) + set.stream * sizes_.max_pages;
+    const int64_t key_step = a_.kv_heads * a_.head_dim, value_step = a_.kv_heads * a_.v_head_dim;
+    const T* key_cache = input_as<T>(call_, kKeyCache) + set.kv_head * a_.head_dim;
+    const T* value_cache = input_as<T>(call_, kValueCache) + set.kv_head * a_.v_head_dim;
+    int64_t entry = begin / sizes_.page_tokens, slot = begin % sizes_.page_tokens;
+    for (int64_t j = here.begin; j < here.end; ++entry, slot = 0) {
+      const int64_t page = table[entry];
+      CHECK(page >= 0 && page < sizes_.pages, "a page is outside the cache");
+      const int64_t end = std::min(here.end, j + sizes_.page_tokens - slot);
+      const T* key = key_cache + (page * sizes_.page_tokens + slot) * key_step;
+      const T* value = value_cache + (page * sizes_.page_tokens + slot) * value_step;
+      for (; j < end; ++j, key += key_step, value += value_step) {
+        keys.rows[j] = key;
+        values.rows[j] = value;
+      }
+    }
+  }
+
+  void attend_block(const RowSet& set, int64_t base, const CacheRows<T>& keys, const CacheRows<T>& values,
+                    const CacheRows<T>& next_keys, const CacheRows<T>& next_values,
+                    const PagedScratch& s) const {
+    CacheRows<T> none;
+    none.here = {0, 0};
+    const int64_t stride = sizes_.padded_dim();
     each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
-      score_rows<rows()>(s.queries + r * stride, stride, keys, block, a_.head_dim,
+      score_rows<rows()>(s.queries + r * stride, stride, keys, r == 0 ? next_keys : none, a_.head_dim,
                          s.scores + r * kBlockPositions);
     });
     for (int64_t r = 0; r < set.rows(); ++r) {
-      update_partial(a_, s.scores + r * kBlockPositions, std::max<int64_t>(s.begins[r] - base, 0),
-                     std::min(s.ends[r] - base, kBlockPositions), s.partials + r * floats);
+      update_partial(a_, s.scores + r * kBlockPositions,
+                     {std::max<int64_t>(s.begins[r] - base, 0), std::min(s.ends[r] - base, kBlockPositions)},
+                     partial_at(s.partials, r));
     }
     each_row_group(set.rows(), [&](auto rows, int64_t r) HWY_ATTR {
-      add_all_values<rows()>(s.scores + r * kBlockPositions, values, block, a_.v_head_dim,
-                             s.partials + r * floats + 2, floats);
+      add_all_values<rows()>(s.scores + r * kBlockPositions, values, r == 0 ? next_values : none,
+                             a_.v_head_dim, s.partials + r * sizes_.partial_floats(),
+                             sizes_.partial_floats());
     });
   }
 
@@ -205,22 +210,24 @@ template <typename T>
 void attend_tokens(const KernelCall& call, const PagedSizes& sizes, int thread, const PagedScratch& s) {
   const AttentionSizes& a = sizes.attention;
   const PagedCall<T> paged(call, sizes);
-  const int64_t per_group = a.kv_heads * a.subgroups(), floats = sizes.partial_floats();
+  const int64_t per_group = a.kv_heads * a.subgroups();
   const int64_t units = ceil_div(a.tokens, kUnitTokens) * per_group;
   for (int64_t unit = thread; unit < units; unit += call.threads->size()) {
     const int64_t first = unit / per_group * kUnitTokens, kv_head = unit % per_group / a.subgroups();
     const int64_t head = unit % a.subgroups() * kMostGroup;
-    each_stream(input_as<int32_t>(call, kStream), first, std::min(first + kUnitTokens, a.tokens),
+    const int64_t end = std::min(first + kUnitTokens, a.tokens);
+    each_stream(input_as<int32_t>(call, kStream), first, end,
                 [&](int64_t token, int64_t count, int64_t stream) {
                   const RowSet set = paged.load_rows({token, count, kv_head, kv_head * a.group() + head,
                                                       std::min(kMostGroup, a.group() - head), stream, 0, 0},
                                                      s);
-                  clear_partials(s.totals, set.rows(), floats);
+                  for (int64_t r = 0; r < set.rows(); ++r) clear(paged.partial_at(s.totals, r));
+                  const RowSet next_stream = paged.first_rows(token + count, end, kv_head);
                   for (int64_t c = set.begin / kChunkPositions; c * kChunkPositions < set.end; ++c) {
-                    paged.attend_chunk(set, c, s);
-                    for (int64_t r = 0; r < set.rows(); ++r) {
-                      merge_partial(s.partials + r * floats, floats, s.totals + r * floats);
-                    }
+                    RowSet after = set;
+                    after.begin = (c + 1) * kChunkPositions;
+                    paged.attend_chunk(set, c, after.begin < set.end ? after : next_stream, s);
+                    paged.merge(set, s);
                   }
                   paged.write_rows(set, s.totals);
                 });
@@ -247,7 +254,7 @@ void attend_chunks(const KernelCall& call, const PagedSizes& sizes, int thread, 
       const RowSet set = paged.load_rows(
           {t, 1, kv_head, kv_head * a.group() + head, std::min(kMostGroup, a.group() - head), stream, 0, 0},
           s);
-      paged.attend_chunk(set, chunk, s);
+      paged.attend_chunk(set, chunk, RowSet{}, s);
       for (int64_t r = 0; r < set.rows(); ++r) {
         float* place = shared + ((t * a.heads + set.head + r) * chunks + chunk) * floats;
         std::copy_n(s.partials + r * floats, floats, place);
@@ -260,14 +267,15 @@ template <typename T>
 void merge_chunks(const KernelCall& call, const PagedSizes& sizes, Range rows, const PagedScratch& s) {
   const AttentionSizes& a = sizes.attention;
   const PagedCall<T> paged(call, sizes);
-  const float* shared = reinterpret_cast<const float*>(call.workspace.data());
-  const int64_t floats = sizes.partial_floats(), chunks = sizes.chunks();
+  float* shared = reinterpret_cast<float*>(call.workspace.data());
+  const int64_t chunks = sizes.chunks();
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const int64_t t = row / a.heads;
     if (input_as<int32_t>(call, kStream)[t] < 0) continue;
-    clear_partials(s.totals, 1, floats);
+    const Partial total = paged.partial_at(s.totals, 0);
+    clear(total);
     for (int64_t c = 0; c < sizes.chunks_of(input_as<int32_t>(call, kPositions)[t]); ++c) {
-      merge_partial(shared + (row * chunks + c) * floats, floats, s.totals);
+      merge_partial(paged.partial_at(shared, row * chunks + c), total);
     }
     paged.write_rows({t, 1, 0, row % a.heads, 1, 0, 0, 0}, s.totals);
   }

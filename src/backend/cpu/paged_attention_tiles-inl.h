@@ -1,5 +1,7 @@
 // The two products of cached attention for a block of positions: queries by keys, and weights by values, each
-// a tile of several rows and positions or columns in registers. Included once per Highway target.
+// a tile of several rows and positions or columns in registers. Both ask for the block that comes next while
+// they go through theirs. Queries and sums of values are in the order of element_pairs-inl.h, padded with
+// zeros. Included once per Highway target.
 #if defined(TENON_BACKEND_CPU_PAGED_ATTENTION_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_BACKEND_CPU_PAGED_ATTENTION_TILES_INL_H_
 #undef TENON_BACKEND_CPU_PAGED_ATTENTION_TILES_INL_H_
@@ -11,136 +13,160 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "backend/cpu/element_pairs-inl.h"
 #include "backend/cpu/paged_attention_sizes.h"
 #include "backend/cpu/simd-inl.h"
 #include "base/threads.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kStep = static_cast<int64_t>(kLanes);
-constexpr int kPositionsAtATime = 4;
+// The rows of a cache that a block of positions has, by position; those outside of `here` are not set.
+template <typename T>
+struct CacheRows {
+  const T* rows[kBlockPositions];
+  Range here;
+};
 
-// The sums of four vectors, in order.
-HWY_INLINE void store_sums(const VF* v, float* out) {
-#if HWY_TARGET == HWY_SCALAR
-  for (int i = 0; i < kPositionsAtATime; ++i) out[i] = sum_of(v[i]);
-#else
-  const hn::RepartitionToWide<DF> pairs;
-  const auto halves = [](VF a, VF b) HWY_ATTR {
-    return hn::BitCast(hn::RepartitionToWide<DF>(),
-                       hn::Add(hn::InterleaveLower(DF(), a, b), hn::InterleaveUpper(DF(), a, b)));
-  };
-  const auto a = halves(v[0], v[1]), b = halves(v[2], v[3]);
-  const VF quarters = hn::Add(hn::BitCast(DF(), hn::InterleaveLower(pairs, a, b)),
-                              hn::BitCast(DF(), hn::InterleaveUpper(pairs, a, b)));
-  const hn::Half<DF> dh;
-  const auto upper = hn::Add(hn::LowerHalf(dh, quarters), hn::UpperHalf(dh, quarters));
-  if constexpr (kLanes == 8) {
-    hn::StoreU(upper, dh, out);
-  } else {
-    const hn::Half<decltype(dh)> dq;
-    hn::StoreU(hn::Add(hn::LowerHalf(dq, upper), hn::UpperHalf(dq, upper)), dq, out);
+template <typename T>
+constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements of a cache line
+
+constexpr bool kFewRegisters = kLanes < 16;
+
+// sums[r][k] += q_r · keys[k] over one half of the elements from `at` on. Pointers are hidden from the
+// compiler, which else keeps what both halves read in registers that it has not.
+template <int kHalf, int kRows, int kKeys, typename T>
+HWY_INLINE void add_scores(const float* q, int64_t q_stride, const T* const* keys, int64_t at,
+                           VF (&sums)[kRows][kKeys]) {
+  VF queries[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) queries[r] = load(q + r * q_stride);
+  asm volatile("" : "+r"(at));
+#pragma GCC unroll 4
+  for (int k = 0; k < kKeys; ++k) {
+    const VF key = load_half<kHalf>(keys[k] + at);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) sums[r][k] = hn::MulAdd(queries[r], key, sums[r][k]);
   }
-#endif
 }
 
-// scores[r * kBlockPositions + i] = q_r · keys[i] for kRows rows and four keys, each in the same order
-// whatever kRows is.
-template <int kRows, typename T>
+// scores[r * kBlockPositions + k] = q_r · keys[k] for kRows rows and kKeys keys, each in the same order
+// whatever they are.
+template <int kRows, int kKeys, typename T>
 HWY_INLINE void score_tile(const float* q, int64_t q_stride, const T* const* keys, int64_t dim,
                            float* scores) {
-  VF sums[kRows][kPositionsAtATime];
+  static_assert(kRows == 4 || kKeys == 4);
+  VF sums[kRows][kKeys];
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows * kPositionsAtATime; ++i) sums[i / 4][i % 4] = hn::Zero(DF());
-  const auto add = [&](int64_t i, auto load_keys) HWY_ATTR {
-#pragma GCC unroll 4
-    for (int k = 0; k < kPositionsAtATime; ++k) {
-      const VF key = load_keys(keys[k] + i);
-#pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) sums[r][k] = hn::MulAdd(load(q + r * q_stride + i), key, sums[r][k]);
-    }
-  };
+  for (int i = 0; i < kRows * kKeys; ++i) sums[i / kKeys][i % kKeys] = hn::Zero(DF());
   int64_t i = 0;
-  for (; i + kStep <= dim; i += kStep) add(i, [](const T* key) HWY_ATTR { return load(key); });
-  if (const size_t rest = static_cast<size_t>(dim - i); rest > 0) {
-    add(i, [rest](const T* key) HWY_ATTR { return load_part(key, rest); });
+  for (; i + kPairStep <= dim; i += kPairStep) {
+    add_scores<0, kRows, kKeys>(q + i, q_stride, keys, i, sums);
+    add_scores<1, kRows, kKeys>(q + i + kStep, q_stride, keys, i, sums);
   }
+  if (const int64_t rest = dim - i; rest > 0) {
+    T ends[kKeys][kPairStep];
+    const T* rows[kKeys];
+    for (int k = 0; k < kKeys; ++k) {
+      store_two(load_two_part(keys[k] + i, rest), ends[k]);
+      rows[k] = ends[k];
+    }
+    add_scores<0, kRows, kKeys>(q + i, q_stride, rows, 0, sums);
+    add_scores<1, kRows, kKeys>(q + i + kStep, q_stride, rows, 0, sums);
+  }
+  if constexpr (kKeys == 4) {
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) store_sums(sums[r], scores + r * kBlockPositions);
+    for (int r = 0; r < kRows; ++r) {
+      store_sums(sums[r][0], sums[r][1], sums[r][2], sums[r][3], scores + r * kBlockPositions);
+    }
+  } else {
+#pragma GCC unroll 4
+    for (int k = 0; k < kKeys; ++k) {
+      float of_rows[4];
+      store_sums(sums[0][k], sums[1][k], sums[2][k], sums[3][k], of_rows);
+      for (int r = 0; r < kRows; ++r) scores[r * kBlockPositions + k] = of_rows[r];
+    }
+  }
 }
 
 // The same for all positions of a block; the last ones are filled up with the last.
 template <int kRows, typename T>
-HWY_INLINE void score_rows(const float* q, int64_t q_stride, const T* const* keys, Range block, int64_t dim,
-                           float* scores) {
-  int64_t j = block.begin;
-  for (; j + kPositionsAtATime <= block.end; j += kPositionsAtATime) {
-    score_tile<kRows>(q, q_stride, keys + j, dim, scores + j);
+HWY_INLINE void score_rows(const float* q, int64_t q_stride, const CacheRows<T>& keys,
+                           const CacheRows<T>& next, int64_t dim, float* scores) {
+  constexpr int kKeys = kRows == 4 && kFewRegisters ? 2 : 4;
+  const int64_t end = keys.here.end;
+  int64_t j = keys.here.begin;
+  for (; j + kKeys <= end; j += kKeys) {
+    for (int k = 0; k < kKeys && next.here.begin <= j && j + kKeys <= next.here.end; ++k) {
+      for (int64_t i = 0; i < dim; i += kLine<T>) hwy::Prefetch(next.rows[j + k] + i);
+    }
+    score_tile<kRows, kKeys>(q, q_stride, keys.rows + j, dim, scores + j);
   }
-  if (j == block.end) return;
+  if (j == end) return;
   float last[kRows * kBlockPositions];
-  const T* last_keys[kPositionsAtATime];
-  for (int k = 0; k < kPositionsAtATime; ++k) last_keys[k] = keys[std::min(j + k, block.end - 1)];
-  score_tile<kRows>(q, q_stride, last_keys, dim, last);
+  const T* last_keys[kKeys];
+  for (int k = 0; k < kKeys; ++k) last_keys[k] = keys.rows[std::min(j + k, end - 1)];
+  score_tile<kRows, kKeys>(q, q_stride, last_keys, dim, last);
   for (int r = 0; r < kRows; ++r) {
-    std::copy_n(last + r * kBlockPositions, block.end - j, scores + r * kBlockPositions + j);
+    std::copy_n(last + r * kBlockPositions, end - j, scores + r * kBlockPositions + j);
   }
 }
 
-// out_r[0 .. kColumns vectors) += sum over positions of p_r * value, for kRows rows; `lanes` of the last
-// vector.
-template <int kRows, int kColumns, typename T>
-HWY_INLINE void add_values(const float* p, const T* const* values, Range block, int64_t column, size_t lanes,
-                           float* out, int64_t out_stride) {
-  const auto load_lanes = [lanes](const auto* from) HWY_ATTR {
-    return kColumns > 1 || lanes == kLanes ? load(from) : load_part(from, lanes);
-  };
-  VF sums[kRows][kColumns];
+// out_r[column .. + kPairs pairs of vectors) += sum over positions of p_r * value, for kRows rows.
+template <int kRows, int kPairs, typename T, typename LoadTwo>
+HWY_INLINE void add_values(const float* p, const CacheRows<T>& values, const CacheRows<T>& next,
+                           int64_t column, LoadTwo load_values, float* out, int64_t out_stride) {
+  VF sums[kRows][2 * kPairs];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int c = 0; c < kColumns; ++c) sums[r][c] = load_lanes(out + r * out_stride + column + c * kStep);
+    for (int c = 0; c < 2 * kPairs; ++c) sums[r][c] = load(out + r * out_stride + column + c * kStep);
   }
-  for (int64_t j = block.begin; j < block.end; ++j) {
-    VF v[kColumns];
-#pragma GCC unroll 8
-    for (int c = 0; c < kColumns; ++c) v[c] = load_lanes(values[j] + column + c * kStep);
+  for (int64_t j = values.here.begin; j < values.here.end; ++j) {
+    const float* weights = p + j;
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) {
-      const VF weight = hn::Set(DF(), p[r * kBlockPositions + j]);
-#pragma GCC unroll 8
-      for (int c = 0; c < kColumns; ++c) sums[r][c] = hn::MulAdd(weight, v[c], sums[r][c]);
-    }
-  }
+    for (int c = 0; c < kPairs; ++c) {
+      if (c * kPairStep % kLine<T> == 0 && next.here.begin <= j && j < next.here.end) {
+        hwy::Prefetch(next.rows[j] + column + c * kPairStep);
+      }
+      const Two v = load_values(values.rows[j] + column + c * kPairStep);
+      asm volatile(
+          ""
+          : "+r"(weights));  // else the compiler keeps those of all rows in registers that it has not
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) {
-    float* row = out + r * out_stride + column;
-#pragma GCC unroll 8
-    for (int c = 0; c < kColumns; ++c) {
-      if (kColumns > 1 || lanes == kLanes) {
-        store(sums[r][c], row + c * kStep);
-      } else {
-        store_part(sums[r][c], row, lanes);
+      for (int r = 0; r < kRows; ++r) {
+        const VF weight = hn::Set(DF(), weights[r * kBlockPositions]);
+        sums[r][2 * c] = hn::MulAdd(weight, v.first, sums[r][2 * c]);
+        sums[r][2 * c + 1] = hn::MulAdd(weight, v.second, sums[r][2 * c + 1]);
       }
     }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < 2 * kPairs; ++c) store(sums[r][c], out + r * out_stride + column + c * kStep);
   }
 }
 
 // The same for all columns: as many at a time as leave enough chains of sums to hide their latency.
 template <int kRows, typename T>
-HWY_INLINE void add_all_values(const float* p, const T* const* values, Range block, int64_t columns,
-                               float* out, int64_t out_stride) {
-  constexpr int kColumns = kRows == 1 ? 8 : kRows == 2 ? 4 : 2;
+HWY_INLINE void add_all_values(const float* p, const CacheRows<T>& values, const CacheRows<T>& next,
+                               int64_t columns, float* out, int64_t out_stride) {
+  constexpr int kPairs = kRows == 1 ? 4 : kRows == 4 && kFewRegisters ? 1 : 2;
+  const auto whole = [](const T* from) HWY_ATTR { return load_two(from); };
   int64_t column = 0;
-  for (; column + kColumns * kStep <= columns; column += kColumns * kStep) {
-    add_values<kRows, kColumns>(p, values, block, column, kLanes, out, out_stride);
+  for (; column + kPairs * kPairStep <= columns; column += kPairs * kPairStep) {
+    add_values<kRows, kPairs>(p, values, next, column, whole, out, out_stride);
   }
-  for (; column < columns; column += kStep) {
-    const size_t lanes = static_cast<size_t>(std::min(kStep, columns - column));
-    add_values<kRows, 1>(p, values, block, column, lanes, out, out_stride);
+  for (; column + kPairStep <= columns; column += kPairStep) {
+    add_values<kRows, 1>(p, values, next, column, whole, out, out_stride);
+  }
+  if (const int64_t rest = columns - column; rest > 0) {
+    const auto part = [rest](const T* from) HWY_ATTR { return load_two_part(from, rest); };
+    add_values<kRows, 1>(p, values, next, column, part, out, out_stride);
   }
 }
 
