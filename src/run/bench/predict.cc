@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -93,6 +94,12 @@ std::optional<Program> cut_program(const Program& program, const Op& op, int64_t
   return out;
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 class Predictor {
  public:
   Predictor(const Plan& plan, const Model* model, Device& device, const PredictSettings& settings)
@@ -146,30 +153,31 @@ class Predictor {
     if (rows * 2 > all) return false;
     std::optional<Program> cut = cut_program(program, op, all, rows);
     if (!cut) return false;
-    ASSIGN_OR_RETURN(const std::vector<double> seconds, time_program(std::move(*cut)));
-    double sum = 0;
-    for (double each : seconds) sum += each;
-    known_[kind] = sum * static_cast<double>(all) / static_cast<double>(rows);
+    ASSIGN_OR_RETURN(const std::vector<std::vector<double>> runs, time_program(std::move(*cut)));
+    std::vector<double> seconds;
+    for (const std::vector<double>& steps : runs)
+      seconds.push_back(std::accumulate(steps.begin(), steps.end(), 0.0));
+    known_[kind] = median(std::move(seconds)) * static_cast<double>(all) / static_cast<double>(rows);
     return true;
   }
 
   Status learn_by_sample(const ProgramPlan& planned, const std::vector<bool>& chosen) {
     SampledProgram sample = sample_program(planned.program, chosen);
-    ASSIGN_OR_RETURN(const std::vector<double> seconds, time_program(std::move(sample.program)));
-    std::map<std::string, std::pair<double, int>> sums;
+    ASSIGN_OR_RETURN(const std::vector<std::vector<double>> runs, time_program(std::move(sample.program)));
+    std::map<std::string, std::vector<double>> seconds;
     for (size_t i = 0; i < sample.ops.size(); ++i) {
       const PlanStep& step = planned.steps[static_cast<size_t>(sample.ops[i])];
       if (step.kernel == nullptr) continue;
-      auto& [sum, count] = sums[kind_of(planned.program, planned.program.op(step.op), step)];
-      sum += seconds[i];
-      ++count;
+      const std::string kind = kind_of(planned.program, planned.program.op(step.op), step);
+      for (const std::vector<double>& steps : runs) seconds[kind].push_back(steps[i]);
     }
-    for (const auto& [kind, sum] : sums) known_[kind] = sum.first / sum.second;
+    for (auto& [kind, each] : seconds) known_[kind] = median(std::move(each));
     return {};
   }
 
-  // The shortest time of each step among the runs that fit in kRunningSeconds.
-  Result<std::vector<double>> time_program(Program program) {
+  // The times of each step by run, of as many runs as fit in kRunningSeconds; the first, which warms up,
+  // counts only where it is alone.
+  Result<std::vector<std::vector<double>>> time_program(Program program) {
     std::vector<Program> programs;
     programs.push_back(std::move(program));
     ASSIGN_OR_RETURN(const Plan plan, plan_programs(std::move(programs), model_, device_, settings_.without));
@@ -183,15 +191,17 @@ class Predictor {
     RETURN_IF_ERROR(write_inputs(planned.program, *executor));
     const bool sweeps =
         touched_bytes(planned_whole(planned.program.name), plan_.work_bytes) > last_cache_bytes();
-    std::vector<double> shortest(planned.steps.size(), 1e300), each(planned.steps.size());
+    std::vector<std::vector<double>> runs;
     const Clock::time_point begin = Clock::now();
-    for (int run = 0; run < kMostRuns; ++run) {
+    const auto left = [&] {
+      return std::chrono::duration<double>(Clock::now() - begin).count() < kRunningSeconds;
+    };
+    while (runs.empty() || (static_cast<int>(runs.size()) <= kMostRuns && left())) {
       if (sweeps) sweep_caches();
-      RETURN_IF_ERROR(executor->run(planned.program.name, each));
-      for (size_t i = 0; i < each.size(); ++i) shortest[i] = std::min(shortest[i], each[i]);
-      if (std::chrono::duration<double>(Clock::now() - begin).count() > kRunningSeconds) break;
+      RETURN_IF_ERROR(executor->run(planned.program.name, runs.emplace_back(planned.steps.size())));
     }
-    return shortest;
+    if (runs.size() > 1) runs.erase(runs.begin());
+    return runs;
   }
 
   const Program& planned_whole(std::string_view name) const { return plan_.find(name)->program; }
@@ -219,9 +229,12 @@ class Predictor {
     return 0;
   }
 
-  // In a step of a whole model its weights and its inputs have left the caches since the step before.
+  // In a step of a whole model its weights and its inputs have left the caches since the step before. Reading
+  // leaves nothing that would have to be written back first.
   void sweep_caches() {
-    for (size_t i = 0; i < swept_.size(); i += 64) swept_[i] = static_cast<char>(swept_[i] + 1);
+    int64_t sum = 0;
+    for (size_t i = 0; i < swept_.size(); i += 64) sum += swept_[i];
+    sink_ = sum;
   }
 
   const Plan& plan_;
@@ -230,6 +243,7 @@ class Predictor {
   const PredictSettings& settings_;
   std::map<std::string, double> known_;  // seconds of a step, by kind
   std::vector<char> swept_;
+  volatile int64_t sink_ = 0;
 };
 
 }  // namespace
