@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -14,6 +13,8 @@
 #include <utility>
 
 #include "ir/builder.h"
+#include "ops/attention.h"
+#include "ops/attention_grad.h"
 #include "run/bench/kernel_times.h"
 #include "run/bench/sample_program.h"
 #include "run/bench/typical_inputs.h"
@@ -25,10 +26,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSamples = 3;              // of a kind of step, where the program has as many
-constexpr double kLongSeconds = 0.05;    // of a step: one sample does
-constexpr double kCutSeconds = 0.3;      // of a step: fewer rows do
-constexpr int64_t kFewestRows = 512;     // with fewer, packing the other operand would show
+constexpr int kSamples = 3;            // of a kind of step, where the program has as many
+constexpr double kLongSeconds = 0.05;  // of a step: one sample does
+constexpr double kCutSeconds = 0.1;    // of a step: fewer rows do
+constexpr int64_t kFewestRows = 512;   // with fewer, packing the other operand would show
+constexpr int64_t kFewestAttending = 2048;
 constexpr double kRunningSeconds = 1.0;  // of repeating a sample
 constexpr int kMostRuns = 8;
 constexpr int64_t kLeastSweptBytes = 64 << 20;
@@ -65,33 +67,35 @@ int64_t rows_of(const Program& program, const Op& op) {
   return rows;
 }
 
-// The op alone over `rows` in place of `all` rows, whatever it reads given. Nothing where its shapes or its
-// work are not proportional to them.
+// The op alone over `rows` in place of `all` rows, whatever it reads given. Nothing where its shapes are not
+// proportional to them.
 std::optional<Program> cut_program(const Program& program, const Op& op, int64_t all, int64_t rows) {
   SiteTypes types = site_types(program, op);
-  const Cost whole = op.def->cost({*op.def, op.attrs, types.inputs, types.outputs});
   const auto cut = [&](Type& type) {
     if (type.shape.rank() > 0 && type.shape[0] == all) type.shape[0] = rows;
   };
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (program.value(op.inputs[i]).role >= Role::input) cut(types.inputs[i]);
   }
-  const Result<std::vector<Type>> outputs = op.def->infer({*op.def, op.attrs, types.inputs, {}});
-  if (!outputs.ok()) return {};
-  const Cost part = op.def->cost({*op.def, op.attrs, types.inputs, *outputs});
-  const double share = static_cast<double>(rows) / static_cast<double>(all);
-  if (std::abs(static_cast<double>(part.flops) / (static_cast<double>(whole.flops) * share) - 1) > 0.01)
-    return {};
+  if (!op.def->infer({*op.def, op.attrs, types.inputs, {}}).ok()) return {};
   Program out;
   out.name = program.name;
   Builder builder(out);
   std::vector<ValueId> inputs;
-  for (size_t i = 0; i < op.inputs.size(); ++i)
-    inputs.push_back(builder.add_static(Role::input, fmt::format("input {}", i), types.inputs[i]));
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const Value& value = program.value(op.inputs[i]);
+    const bool written = value.role == Role::input;  // by its name (run/bench/typical_inputs.h)
+    inputs.push_back(builder.add_static(Role::input, written ? value.name : fmt::format("operand {}", i),
+                                        types.inputs[i]));
+  }
   for (ValueId id : builder.emit(*op.def, std::move(inputs), op.attrs)) {
     if (out.value(id).role == Role::activation) builder.mark_output(id, fmt::format("output {}", id.index));
   }
   return out;
+}
+
+bool is_attention(const Op& op) {
+  return op.def == &attention_op() || op.def == &attention_grad_op();
 }
 
 double median(std::vector<double> values) {
@@ -145,25 +149,32 @@ class Predictor {
     return learn_by_sample(planned, chosen);
   }
 
+  // By the ratio of the work, which is that of the rows, or of the pairs that attention sees.
   Result<bool> learn_by_fewer_rows(const Program& program, const Op& op, const std::string& kind,
                                    double least) {
     const int64_t all = rows_of(program, op);
-    const auto enough = static_cast<int64_t>(static_cast<double>(all) * kCutSeconds / least);
-    const int64_t rows = std::max(kFewestRows, enough);
+    const int64_t rows = std::max(is_attention(op) ? kFewestAttending : kFewestRows,
+                                  static_cast<int64_t>(static_cast<double>(all) * kCutSeconds / least));
     if (rows * 2 > all) return false;
     std::optional<Program> cut = cut_program(program, op, all, rows);
     if (!cut) return false;
-    ASSIGN_OR_RETURN(const std::vector<std::vector<double>> runs, time_program(std::move(*cut)));
+    const int64_t tokens = settings_.sequence_tokens;
+    const int64_t part = step_work(*cut, cut->ops[0], std::min(tokens, rows)).flops;
+    if (part == 0) return false;
+    const double ratio =
+        static_cast<double>(step_work(program, op, std::min(tokens, all)).flops) / static_cast<double>(part);
+    ASSIGN_OR_RETURN(const std::vector<std::vector<double>> runs, time_program(std::move(*cut), kCutSeconds));
     std::vector<double> seconds;
     for (const std::vector<double>& steps : runs)
       seconds.push_back(std::accumulate(steps.begin(), steps.end(), 0.0));
-    known_[kind] = median(std::move(seconds)) * static_cast<double>(all) / static_cast<double>(rows);
+    known_[kind] = median(std::move(seconds)) * ratio;
     return true;
   }
 
   Status learn_by_sample(const ProgramPlan& planned, const std::vector<bool>& chosen) {
     SampledProgram sample = sample_program(planned.program, chosen);
-    ASSIGN_OR_RETURN(const std::vector<std::vector<double>> runs, time_program(std::move(sample.program)));
+    ASSIGN_OR_RETURN(const std::vector<std::vector<double>> runs,
+                     time_program(std::move(sample.program), kRunningSeconds));
     std::map<std::string, std::vector<double>> seconds;
     for (size_t i = 0; i < sample.ops.size(); ++i) {
       const PlanStep& step = planned.steps[static_cast<size_t>(sample.ops[i])];
@@ -175,9 +186,9 @@ class Predictor {
     return {};
   }
 
-  // The times of each step by run, of as many runs as fit in kRunningSeconds; the first, which warms up,
+  // The times of each step by run, of as many runs as begin within that time; the first, which warms up,
   // counts only where it is alone.
-  Result<std::vector<std::vector<double>>> time_program(Program program) {
+  Result<std::vector<std::vector<double>>> time_program(Program program, double at_most_seconds) {
     std::vector<Program> programs;
     programs.push_back(std::move(program));
     ASSIGN_OR_RETURN(const Plan plan, plan_programs(std::move(programs), model_, device_, settings_.without));
@@ -194,7 +205,7 @@ class Predictor {
     std::vector<std::vector<double>> runs;
     const Clock::time_point begin = Clock::now();
     const auto left = [&] {
-      return std::chrono::duration<double>(Clock::now() - begin).count() < kRunningSeconds;
+      return std::chrono::duration<double>(Clock::now() - begin).count() < at_most_seconds;
     };
     while (runs.empty() || (static_cast<int>(runs.size()) <= kMostRuns && left())) {
       if (sweeps) sweep_caches();
