@@ -123,9 +123,11 @@ class Predictor {
   }
 
  private:
-  // By what the machine is said to do at best; 0 where nothing is said.
+  // By the arithmetic that the machine is said to do at best; 0 where nothing is said.
   double estimate(const Program& program, const Op& op) const {
-    return least_seconds(step_work(program, op, settings_.sequence_tokens), device_.facts());
+    const KernelTime work = step_work(program, op, settings_.sequence_tokens);
+    const double gflops = work.bf16 ? device_.facts().gflops_bf16 : device_.facts().gflops_f32;
+    return gflops > 0 ? static_cast<double>(work.flops) / (gflops * 1e9) : 0;
   }
 
   // Times every kind of step that no earlier program had.
