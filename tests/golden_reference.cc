@@ -137,7 +137,6 @@ std::map<std::string, Demands> supported_families() {
     words >> name;
     Demands& demands = families[name];
     while (words >> word) {
-      if (word == "no_greedy") demands.greedy = false;
       if (word == "train_loss") words >> demands.train_loss;
       if (word == "bf16_loss") words >> demands.bf16_loss;
       if (word == "bf16_grad") words >> demands.bf16_grad;

@@ -17,7 +17,6 @@ std::string source_tree();
 
 // What is asked of a family; tests/golden_supported.txt explains it.
 struct Demands {
-  bool greedy = true;
   double train_loss = 1e-4;
   double bf16_loss = 0;     // where bf16 does not hold the curve, nor small gradients
   double bf16_grad = 0.75;  // of the gradient as a whole, where bf16 only stays near

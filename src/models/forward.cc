@@ -11,6 +11,7 @@
 
 #include "models/cache_layout.h"
 #include "models/layers.h"
+#include "models/rope.h"
 #include "ops/add.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"
@@ -28,6 +29,7 @@
 #include "ops/rope_table_by_length.h"
 #include "ops/routing.h"
 #include "ops/scale.h"
+#include "ops/sequence_length.h"
 
 namespace tenon {
 namespace {
@@ -48,6 +50,33 @@ void add_places(ForwardContext& c) {
   }
 }
 
+ValueId sequence_lengths(ForwardContext& c) {
+  if (c.options.cache) return input(c.b, c.options, kSequenceLengthInput, c.tokens());
+  const ValueId length = sequence_length(c.b, c.positions, c.sequence_begin);
+  c.b.set_name("sequence_length");
+  return length;
+}
+
+void add_rope_tables(ForwardContext& c) {
+  const ValueId length = depends_on_length(c.spec) ? sequence_lengths(c) : ValueId{};
+  for (size_t i = 0; i < c.spec.ropes.size(); ++i) {
+    const RopeSpec& rope = c.spec.ropes[i];
+    const ValueId inv_freq = c.b.add_constant(
+        fmt::format("rope.{}.inv_freq", i), Shape{static_cast<int64_t>(rope.inv_freq.size())}, rope.inv_freq);
+    c.b.set_name(fmt::format("rope.{}", i));
+    if (rope.long_from == 0) {
+      c.rope_tables.push_back(rope_table(c.b, c.positions, inv_freq, rope.amplitude));
+      continue;
+    }
+    const ValueId far = rope.long_inv_freq.empty()
+                            ? inv_freq
+                            : c.b.add_constant(fmt::format("rope.{}.long_inv_freq", i), c.b.shape(inv_freq),
+                                               rope.long_inv_freq);
+    const LengthOptions by_length{rope.long_from, rope.dynamic_factor, rope.theta, rope.amplitude};
+    c.rope_tables.push_back(rope_table_by_length(c.b, c.positions, length, inv_freq, far, by_length));
+  }
+}
+
 ForwardContext make_context(Builder& builder, const ModelSpec& spec, const ForwardOptions& options,
                             ValueId ids, ValueId positions) {
   ForwardContext c{builder, spec, options, {}, {}, {}, {}, ids, positions, {}, {}, {}, {}, {}};
@@ -57,23 +86,7 @@ ForwardContext make_context(Builder& builder, const ModelSpec& spec, const Forwa
   } else {
     c.sequence_begin = input(builder, options, kSequenceBeginInput, options.tokens);
   }
-  for (size_t i = 0; i < spec.ropes.size(); ++i) {
-    const RopeSpec& rope = spec.ropes[i];
-    const ValueId inv_freq = builder.add_constant(
-        fmt::format("rope.{}.inv_freq", i), Shape{static_cast<int64_t>(rope.inv_freq.size())}, rope.inv_freq);
-    builder.set_name(fmt::format("rope.{}", i));
-    if (rope.long_from == 0) {
-      c.rope_tables.push_back(rope_table(builder, positions, inv_freq, rope.amplitude));
-      continue;
-    }
-    const ValueId far = rope.long_inv_freq.empty()
-                            ? inv_freq
-                            : builder.add_constant(fmt::format("rope.{}.long_inv_freq", i),
-                                                   builder.shape(inv_freq), rope.long_inv_freq);
-    const LengthOptions by_length{rope.long_from, rope.dynamic_factor, rope.theta, rope.amplitude};
-    const ValueId sequence = options.cache ? c.stream : c.sequence_begin;
-    c.rope_tables.push_back(rope_table_by_length(builder, positions, sequence, inv_freq, far, by_length));
-  }
+  add_rope_tables(c);
   return c;
 }
 

@@ -44,12 +44,14 @@ struct ForwardOptions {
 
 // Inputs that the caller writes before each run, all i32. Packed: ids, positions and sequence_begin [tokens].
 // Cached: ids, positions, slots and stream [tokens], and page_table [streams, max_pages]; slots and
-// page_table once more for each size of ring.
+// page_table once more for each size of ring; and where frequencies of rope depend on it (depends_on_length,
+// models/rope.h) sequence_length [tokens], for which all of a token's sequence is rotated.
 inline constexpr const char* kIdsInput = "ids";
 inline constexpr const char* kPositionsInput = "positions";
 inline constexpr const char* kSequenceBeginInput = "sequence_begin";
 inline constexpr const char* kSlotsInput = "slots";
 inline constexpr const char* kStreamInput = "stream";
+inline constexpr const char* kSequenceLengthInput = "sequence_length";
 inline constexpr const char* kPageTableInput = "page_table";
 inline constexpr const char* kLabelsInput = "labels";
 inline constexpr const char* kRowsInput = "rows";

@@ -176,4 +176,19 @@ RopeSpec read_rope(ConfigReader& config, const RopeSizes& sizes) {
   return spec;
 }
 
+bool depends_on_length(const ModelSpec& spec) {
+  return std::any_of(spec.ropes.begin(), spec.ropes.end(),
+                     [](const RopeSpec& rope) { return rope.long_from > 0; });
+}
+
+int64_t frequency_regime(const ModelSpec& spec, int64_t length) {
+  int64_t beyond = 0;
+  for (const RopeSpec& rope : spec.ropes) {
+    if (rope.long_from == 0 || length <= rope.long_from) continue;
+    if (rope.dynamic_factor > 0) return length;
+    ++beyond;
+  }
+  return beyond;
+}
+
 }  // namespace tenon

@@ -26,6 +26,12 @@ RopeSpec read_rope(ConfigReader& config, const RopeSizes& sizes);
 // Frequencies without scaling.
 RopeSpec plain_rope(double theta, int64_t rotary_dim);
 
+// Whether any frequency depends on how long a sequence is.
+bool depends_on_length(const ModelSpec& spec);
+// Which frequencies serve a sequence of that length: equal numbers, the same ones. Where frequencies change
+// with every token (dynamic) it is the length itself.
+int64_t frequency_regime(const ModelSpec& spec, int64_t length);
+
 // yarn's factor on attention scores beyond what the table carries: (0.1 * mscale_all_dim * log(factor) + 1)^2
 // (DeepSeek); 1 where the configuration has none.
 double yarn_score_factor(ConfigReader& config);

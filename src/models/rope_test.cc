@@ -21,18 +21,18 @@ std::vector<double> table_of(const RopeSpec& rope, int64_t tokens) {
   Program program;
   Builder b(program);
   const ValueId positions = b.add_static(Role::input, "positions", {DType::i32, Shape{2}});
-  const ValueId sequence = b.add_static(Role::input, "sequence", {DType::i32, Shape{2}});
+  const ValueId length = b.add_static(Role::input, "length", {DType::i32, Shape{2}});
   const Shape pairs{static_cast<int64_t>(rope.inv_freq.size())};
   const ValueId near = b.add_constant("near", pairs, rope.inv_freq);
   const ValueId far = rope.long_inv_freq.empty() ? near : b.add_constant("far", pairs, rope.long_inv_freq);
   const ValueId table =
       rope.long_from == 0
           ? rope_table(b, positions, near, rope.amplitude)
-          : rope_table_by_length(b, positions, sequence, near, far,
+          : rope_table_by_length(b, positions, length, near, far,
                                  {rope.long_from, rope.dynamic_factor, rope.theta, rope.amplitude});
-  const std::vector<double> at = {1, static_cast<double>(tokens - 1)};
-  return evaluate_reference(program,
-                            {{"positions", at}, {"sequence", {0, 0}}})[static_cast<size_t>(table.index)];
+  const double length = static_cast<double>(tokens);
+  return evaluate_reference(program, {{"positions", {1, length - 1}},
+                                      {"length", {length, length}}})[static_cast<size_t>(table.index)];
 }
 
 TEST(Rope, FrequenciesAreThoseOfTransformersBeyondTheOriginalLength) {

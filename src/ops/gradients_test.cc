@@ -156,9 +156,9 @@ TEST(Gradients, OpsWithoutARule) {
           "near_best_grad", "ngram_ids", "ngram_ids_cached", "normalise_grad", "paged_attention",
           "position_scale", "rms_norm_grad_input", "rms_norm_grad_weight", "rope_table",
           "rope_table_by_length", "running_max_cached", "running_max_grad", "selective_scan_cached",
-          "selective_scan_grad", "shift_ids", "silu_grad", "sinkhorn_grad", "sparse_attention_grad",
-          "sparse_paged_attention", "swiglu_grad", "top_k", "window_entry_ids", "wkv_cached", "wkv_grad",
-          "zero"));
+          "selective_scan_grad", "sequence_length", "shift_ids", "silu_grad", "sinkhorn_grad",
+          "sparse_attention_grad", "sparse_paged_attention", "swiglu_grad", "top_k", "window_entry_ids",
+          "wkv_cached", "wkv_grad", "zero"));
 }
 
 TEST(Gradients, NothingIsBuiltWhereNoneIsNeeded) {

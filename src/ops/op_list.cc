@@ -54,6 +54,7 @@
 #include "ops/running_max.h"
 #include "ops/scale.h"
 #include "ops/selective_scan.h"
+#include "ops/sequence_length.h"
 #include "ops/silu.h"
 #include "ops/silu_grad.h"
 #include "ops/sinkhorn.h"

@@ -1,5 +1,4 @@
-// As rope_table, with frequencies that depend on how long a token's sequence is in this call: 1 + the largest
-// position among tokens of the same `sequence` [tokens] i32 (where it begins, or its stream). Up to
+// As rope_table, with frequencies that depend on the `length` [tokens] i32 of each token's sequence. Up to
 // `long_from` tokens inv_freq serves; beyond, long_inv_freq (longrope, Ding et al. 2024) or, with
 // dynamic_factor f > 0, theta * (f * length / long_from - (f - 1))^(d / (d - 2)) in place of theta, with d =
 // 2 * pairs (dynamic NTK).
@@ -17,7 +16,7 @@ struct LengthOptions {
   double theta = 0;
   double amplitude = 1;
 };
-ValueId rope_table_by_length(Builder& builder, ValueId positions, ValueId sequence, ValueId inv_freq,
+ValueId rope_table_by_length(Builder& builder, ValueId positions, ValueId length, ValueId inv_freq,
                              ValueId long_inv_freq, const LengthOptions& options);
 
 }  // namespace tenon

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/checked_math.h"
 #include "models/cache_layout.h"
+#include "ops/rope_table_by_length.h"
 #include "run/programs.h"
 
 namespace tenon {
@@ -73,6 +74,11 @@ CacheReport cache_report(const Program& decode) {
   }
   CacheReport report;
   for (const auto& [index, layer] : by_layer) report.layers.push_back(layer);
+  for (const Op& op : decode.ops) {
+    if (op.def != &rope_table_by_length_op()) continue;
+    report.again_beyond_tokens = op.attrs.integer("long_from");
+    report.again_with_each_token = op.attrs.real("dynamic_factor") > 0;
+  }
   return report;
 }
 
@@ -103,6 +109,11 @@ std::string cache_report_text(const CacheReport& report) {
     }
     out += '\n';
     i = end;
+  }
+  if (report.again_beyond_tokens > 0) {
+    fmt::format_to(
+        to, "  Beyond {} tokens its rotary frequencies change, and a sequence is computed once more{}.\n",
+        report.again_beyond_tokens, report.again_with_each_token ? " with each token" : "");
   }
   return out;
 }

@@ -23,6 +23,10 @@ struct LayerCache {
 
 struct CacheReport {
   std::vector<LayerCache> layers;  // those that keep something, in order
+  // A sequence that grows beyond this is computed once more, because its rotary frequencies change; 0: none
+  // is.
+  int64_t again_beyond_tokens = 0;
+  bool again_with_each_token = false;
 
   int64_t token_bytes() const;  // that a sequence grows by
   int64_t state_bytes() const;

@@ -112,5 +112,19 @@ TEST(CacheReport, LatentAttentionKeepsTheLatent) {
   EXPECT_EQ(cache_report(spec, DType::f32, 64).token_bytes(), (5 + 4) * 4);
 }
 
+TEST(CacheReport, SaysWhereASequenceIsComputedOnceMore) {
+  ModelSpec spec = empty_model();
+  spec.blocks = {attention_block("a.")};
+  spec.ropes = {RopeSpec{.inv_freq = {1}, .long_inv_freq = {0.5}, .long_from = 24}};
+  const std::string once = cache_report_text(cache_report(spec, DType::bf16, 64));
+  EXPECT_NE(
+      once.find("Beyond 24 tokens its rotary frequencies change, and a sequence is computed once more.\n"),
+      std::string::npos)
+      << once;
+  spec.ropes = {RopeSpec{.inv_freq = {1}, .long_from = 24, .dynamic_factor = 2, .theta = 1000}};
+  const std::string each = cache_report_text(cache_report(spec, DType::bf16, 64));
+  EXPECT_NE(each.find("once more with each token.\n"), std::string::npos) << each;
+}
+
 }  // namespace
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/checked_math.h"
 #include "models/cache_layout.h"
+#include "models/rope.h"
 #include "plan/fit.h"
 
 namespace tenon {
@@ -83,27 +84,18 @@ std::vector<Program> generator_programs(const ModelSpec& spec, const std::vector
   return programs;
 }
 
-Generator::Generator(const GeneratorSettings& settings, std::vector<int64_t> rings,
-                     std::unique_ptr<Session> session, int64_t vocab)
+Generator::Generator(const Model& model, const GeneratorSettings& settings, std::vector<int64_t> rings,
+                     std::unique_ptr<Session> session)
     : settings_(settings),
       buckets_(prefill_buckets(settings.context_tokens)),
       rings_(std::move(rings)),
       session_(std::move(session)),
-      vocab_(vocab) {}
+      spec_(model.spec) {}
 
 Result<std::unique_ptr<Generator>> Generator::open(const Model& model, const AdapterSet* adapter,
                                                    Device& device, const GeneratorSettings& settings) {
   if (settings.context_tokens < 1)
     return bad_argument("the context must hold at least one token", "--context");
-  for (const RopeSpec& rope : model.spec.ropes) {
-    if (rope.long_from == 0 || settings.context_tokens <= rope.long_from) continue;
-    // Keys in the cache would have to be rotated again when the sequence passes this length.
-    return unsupported(
-        fmt::format("this model's rotary frequencies change beyond {} tokens, and decoding does "
-                    "not follow them",
-                    rope.long_from),
-        "--context", fmt::format("Use a context of at most {}.", rope.long_from));
-  }
   const std::vector<AdapterModule> none;
   const std::vector<AdapterModule>& modules = adapter ? adapter->modules : none;
   ASSIGN_OR_RETURN(Plan plan, plan_programs(generator_programs(model.spec, modules, settings), model, device,
@@ -116,56 +108,62 @@ Result<std::unique_ptr<Generator>> Generator::open(const Model& model, const Ada
   session->write(kPageTableInput, table);
   const std::vector<int64_t> rings = ring_sizes(model.spec, cache);
   for (int64_t ring : rings) session->write(ring_input(kPageTableInput, ring), ring_page_table(cache, ring));
-  return std::unique_ptr<Generator>(new Generator(settings, rings, std::move(session), model.spec.vocab));
+  return std::unique_ptr<Generator>(new Generator(model, settings, rings, std::move(session)));
 }
 
 Result<std::vector<float>> Generator::feed(std::span<const int32_t> ids) {
   if (ids.empty()) return bad_argument("there are no tokens to feed", "prompt");
-  if (length_ + static_cast<int64_t>(ids.size()) > settings_.context_tokens) {
-    return bad_argument(fmt::format("{} tokens do not fit the context of {}",
-                                    length_ + static_cast<int64_t>(ids.size()), settings_.context_tokens),
-                        "prompt", "Raise --context, or shorten the text.");
+  const int64_t total = length() + static_cast<int64_t>(ids.size());
+  if (total > settings_.context_tokens) {
+    return bad_argument(
+        fmt::format("{} tokens do not fit the context of {}", total, settings_.context_tokens), "prompt",
+        "Raise --context, or shorten the text.");
   }
   for (int32_t id : ids) {
-    if (id < 0 || id >= vocab_) {
-      return bad_argument(fmt::format("the token id {} is not in the vocabulary of {}", id, vocab_),
+    if (id < 0 || id >= spec_.vocab) {
+      return bad_argument(fmt::format("the token id {} is not in the vocabulary of {}", id, spec_.vocab),
                           "prompt");
     }
   }
+  // Keys in the cache are rotated; other frequencies would rotate them otherwise.
+  const bool kept = frequency_regime(spec_, total) == frequency_regime(spec_, length());
+  int64_t done = kept ? length() : 0;
+  fed_.insert(fed_.end(), ids.begin(), ids.end());
   std::vector<float> logits;
-  while (!ids.empty()) {
-    const int64_t bucket = choose_bucket(buckets_, static_cast<int64_t>(ids.size()));
-    const size_t take = std::min(ids.size(), static_cast<size_t>(bucket));
-    ASSIGN_OR_RETURN(logits, run_bucket(bucket, ids.first(take)));
-    ids = ids.subspan(take);
+  while (done < total) {
+    const int64_t bucket = choose_bucket(buckets_, total - done);
+    const int64_t take = std::min(total - done, bucket);
+    ASSIGN_OR_RETURN(logits, run_bucket(bucket, done, take));
+    done += take;
   }
   return logits;
 }
 
-Result<std::vector<float>> Generator::run_bucket(int64_t bucket, std::span<const int32_t> ids) {
-  const size_t tokens = static_cast<size_t>(bucket);
+Result<std::vector<float>> Generator::run_bucket(int64_t bucket, int64_t first, int64_t count) {
+  const size_t tokens = static_cast<size_t>(bucket), used = static_cast<size_t>(count);
   std::vector<int32_t> padded(tokens, 0), positions(tokens, 0), slots(tokens, -1), stream(tokens, -1);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    padded[i] = ids[i];
-    positions[i] = slots[i] =
-        static_cast<int32_t>(length_) + static_cast<int32_t>(i);  // pages stand in order
+  for (size_t i = 0; i < used; ++i) {
+    positions[i] = slots[i] = static_cast<int32_t>(first) + static_cast<int32_t>(i);  // pages stand in order
+    padded[i] = fed_[static_cast<size_t>(positions[i])];
     stream[i] = 0;
   }
   const std::string name = bucket_name(bucket);
   const std::string prefix = name + ".";
-  const int32_t last = static_cast<int32_t>(ids.size()) - 1;
+  const int32_t last = static_cast<int32_t>(count) - 1;
   session_->write(prefix + kIdsInput, padded);
   session_->write(prefix + kPositionsInput, positions);
   session_->write(prefix + kSlotsInput, slots);
   session_->write(prefix + kStreamInput, stream);
   for (int64_t ring : rings_) {
-    for (size_t i = 0; i < ids.size(); ++i)
-      slots[i] = ring_slot(cache_options(settings_), ring, 0, positions[i]);
+    for (size_t i = 0; i < used; ++i) slots[i] = ring_slot(cache_options(settings_), ring, 0, positions[i]);
     session_->write(prefix + ring_input(kSlotsInput, ring), slots);
+  }
+  if (depends_on_length(spec_)) {
+    const std::vector<int32_t> lengths(tokens, static_cast<int32_t>(length()));
+    session_->write(prefix + kSequenceLengthInput, lengths);
   }
   session_->write(prefix + kRowsInput, std::span(&last, 1));
   RETURN_IF_ERROR(session_->run(name));
-  length_ += static_cast<int64_t>(ids.size());
   std::vector<float> logits = session_->output_f32(name, kLogitsOutput);
   RETURN_IF_ERROR(session_->status());
   return logits;

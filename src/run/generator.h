@@ -43,25 +43,27 @@ class Generator {
                                                  Device& device, const GeneratorSettings& settings);
 
   // Forgets what was fed before.
-  void reset() { length_ = 0; }
-  // Feeds tokens and returns the logits after the last. Error: bad_argument where the context is full, or
-  // `ids` is empty or holds an id beyond the vocabulary.
+  void reset() { fed_.clear(); }
+  // Feeds tokens and returns the logits after the last. Where the sequence grows beyond a length at which the
+  // model's rotary frequencies change, all of it is computed once more. Error: bad_argument where the context
+  // is full, or `ids` is empty or holds an id beyond the vocabulary.
   Result<std::vector<float>> feed(std::span<const int32_t> ids);
 
-  int64_t length() const { return length_; }
+  int64_t length() const { return static_cast<int64_t>(fed_.size()); }
   const Plan& plan() const { return session_->plan(); }
 
  private:
-  Generator(const GeneratorSettings& settings, std::vector<int64_t> rings, std::unique_ptr<Session> session,
-            int64_t vocab);
-  Result<std::vector<float>> run_bucket(int64_t bucket, std::span<const int32_t> ids);
+  Generator(const Model& model, const GeneratorSettings& settings, std::vector<int64_t> rings,
+            std::unique_ptr<Session> session);
+  // Runs `count` tokens of `fed_` from `first` on, whose sequence counts as all of it.
+  Result<std::vector<float>> run_bucket(int64_t bucket, int64_t first, int64_t count);
 
   GeneratorSettings settings_;
   std::vector<int64_t> buckets_;
   std::vector<int64_t> rings_;  // models/cache_layout.h
   std::unique_ptr<Session> session_;
-  int64_t vocab_ = 0;
-  int64_t length_ = 0;
+  const ModelSpec& spec_;
+  std::vector<int32_t> fed_;
 };
 
 struct Reply {

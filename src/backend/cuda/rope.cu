@@ -1,4 +1,5 @@
-// rope, its tables of angles, and position_scale. Angles are in f64, as positions times frequencies need.
+// rope, its tables of angles, sequence_length and position_scale. Angles are in f64, as positions times
+// frequencies need.
 #include "backend/cuda/kernel_list.h"
 #include "backend/cuda/kernel_support.h"
 #include "backend/cuda/launch.h"
@@ -86,13 +87,13 @@ void run_rope_table(const KernelCall& call) {
 }
 
 struct ByLength {
-  const int32_t *positions, *sequence;
+  const int32_t *positions, *length;
   const float *inv_freq, *long_inv_freq;
-  int64_t tokens, pairs, long_from;
+  int64_t pairs, long_from, items;
   double factor, theta, amplitude;
 
   // The rule of ops/rope_table_by_length.h.
-  __device__ double frequency(int64_t i, int64_t length) const {
+  __device__ double frequency(int64_t i, int32_t length) const {
     if (length <= long_from) return inv_freq[i];
     if (factor == 0) return long_inv_freq[i];
     const double dim = 2 * static_cast<double>(pairs);
@@ -102,28 +103,46 @@ struct ByLength {
   }
 };
 
-// A block a token: it looks for the length of its sequence, then writes its row.
 __global__ void rope_table_by_length(ByLength in, float* table) {
-  __shared__ float scratch[kWarp];
-  const int64_t t = blockIdx.x;
-  float length = 0;  // exact: positions are far below 2^24
-  for (int64_t s = threadIdx.x; s < in.tokens; s += blockDim.x) {
-    if (in.sequence[s] == in.sequence[t]) length = fmaxf(length, static_cast<float>(in.positions[s] + 1));
-  }
-  length = block_max(length, scratch);
-  for (int64_t i = threadIdx.x; i < in.pairs; i += blockDim.x) {
-    const double angle = in.positions[t] * in.frequency(i, static_cast<int64_t>(length));
-    store_angle(table, t, i, in.pairs, angle, in.amplitude);
-  }
+  const int64_t item = thread_in_grid();
+  if (item >= in.items) return;
+  const int64_t t = item / in.pairs, i = item % in.pairs;
+  store_angle(table, t, i, in.pairs, in.positions[t] * in.frequency(i, in.length[t]), in.amplitude);
 }
 
 void run_rope_table_by_length(const KernelCall& call) {
   const Attrs& a = *call.attrs;
-  const ByLength in{input_as<int32_t>(call, 0), input_as<int32_t>(call, 1),   input_as<float>(call, 2),
-                    input_as<float>(call, 3),   call.inputs[0].type.shape[0], call.inputs[2].type.shape[0],
-                    a.integer("long_from"),     a.real("dynamic_factor"),     a.real("theta"),
+  const int64_t tokens = call.inputs[0].type.shape[0], pairs = call.inputs[2].type.shape[0];
+  const ByLength in{input_as<int32_t>(call, 0),
+                    input_as<int32_t>(call, 1),
+                    input_as<float>(call, 2),
+                    input_as<float>(call, 3),
+                    pairs,
+                    a.integer("long_from"),
+                    tokens * pairs,
+                    a.real("dynamic_factor"),
+                    a.real("theta"),
                     a.real("amplitude")};
-  launch(call, rope_table_by_length, static_cast<unsigned>(in.tokens), 128, 0, in, output_as<float>(call, 0));
+  launch(call, rope_table_by_length, blocks_for(in.items), kThreads, 0, in, output_as<float>(call, 0));
+}
+
+// A block a token.
+__global__ void sequence_length(const int32_t* positions, const int32_t* sequence, int32_t* out,
+                                int64_t tokens) {
+  __shared__ float scratch[kWarp];
+  const int64_t t = blockIdx.x;
+  float length = 0;  // exact: positions are far below 2^24
+  for (int64_t s = threadIdx.x; s < tokens; s += blockDim.x) {
+    if (sequence[s] == sequence[t]) length = fmaxf(length, static_cast<float>(positions[s] + 1));
+  }
+  length = block_max(length, scratch);
+  if (threadIdx.x == 0) out[t] = static_cast<int32_t>(length);
+}
+
+void run_sequence_length(const KernelCall& call) {
+  const int64_t tokens = call.inputs[0].type.shape[0];
+  launch(call, sequence_length, static_cast<unsigned>(tokens), 128, 0, input_as<int32_t>(call, 0),
+         input_as<int32_t>(call, 1), output_as<int32_t>(call, 0), tokens);
 }
 
 struct PositionRule {
@@ -160,6 +179,7 @@ constexpr KernelDef kKernels[] = {
      .name = "rope_table_by_length",
      .serves = serves_plain,
      .run = run_rope_table_by_length},
+    {.op = "sequence_length", .name = "sequence_length", .serves = serves_plain, .run = run_sequence_length},
     {.op = "position_scale", .name = "position_scale", .serves = serves_plain, .run = run_position_scale},
 };
 

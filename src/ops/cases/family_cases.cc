@@ -15,6 +15,7 @@
 #include "ops/position_scale.h"
 #include "ops/rope_table_by_length.h"
 #include "ops/routing.h"
+#include "ops/sequence_length.h"
 #include "ops/sinkhorn.h"
 
 namespace tenon {
@@ -278,12 +279,15 @@ void add_family_cases(CaseList& list) {
   list.add({given(DType::f32, Shape{3, 2}, {4, 1, 0, 3, 2, 5}), given_ids({2, 0, 0, 1})},
            [](Builder& b, Ids in) { lookup_ids(b, in[0], in[1]); });
   for (double factor : {0.0, 2.0}) {
-    list.add({given_ids({0, 1, 2, 0, 1, 2, 3, 4, 5, 6}), given_ids({0, 0, 0, 3, 3, 3, 3, 3, 3, 3}),
+    list.add({given_ids({0, 1, 2, 0, 1, 2, 3, 4, 5, 6}), given_ids({3, 3, 3, 7, 7, 7, 7, 7, 7, 7}),
               given(DType::f32, Shape{3}, {1.0, 0.1, 0.01}), given(DType::f32, Shape{3}, {0.5, 0.02, 0.001})},
              [&](Builder& b, Ids in) {
                rope_table_by_length(b, in[0], in[1], in[2], in[3], {4, factor, 1000.0, 1.25});
              });
   }
+  list.add({given_ids({0, 1, 2, 0, 1, 2, 3, 4, 5, 0}), given_ids({0, 0, 0, 3, 3, 3, 3, 3, 3, 9})},
+           [](Builder& b, Ids in) { sequence_length(b, in[0], in[1]); });
+  list.add({given_ids({}), given_ids({})}, [](Builder& b, Ids in) { sequence_length(b, in[0], in[1]); });
   list.add({given_ids({0, 7, 8, 100, 8191})},
            [](Builder& b, Ids in) { position_scale(b, in[0], {.beta = 0.1, .shift = 1, .period = 8}); });
   list.add({given_ids({0, 7, 8, 100, 8191})}, [](Builder& b, Ids in) {

@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "io/page_cache.h"
 #include "models/cache_layout.h"
+#include "models/rope.h"
 #include "run/session.h"
 
 namespace tenon {
@@ -124,6 +125,11 @@ class Bench {
         if (slots[i] >= 0) slots[i] = ring_slot(cache_options(), ring, run.stream[i], run.positions[i]);
       }
       session_->write(prefix + ring_input(kSlotsInput, ring), slots);
+    }
+    if (depends_on_length(model_.spec)) {
+      std::vector<int32_t> lengths = run.positions;
+      for (int32_t& length : lengths) ++length;
+      session_->write(prefix + kSequenceLengthInput, lengths);
     }
     session_->write(prefix + kRowsInput, run.rows);
     RETURN_IF_ERROR(session_->run(name));
