@@ -67,6 +67,7 @@ Status print_plan(const Plan& plan, const PlanArguments& a, const Model& model, 
       out["pinned_bytes"] = use.pinned_bytes;
       out["loading_bytes"] = use.loading_bytes;
     }
+    if (!times.empty()) out["predicted_sequence_tokens"] = sequence_tokens(a);
     for (const PredictedTime& time : times) out["predicted_seconds"][time.program] = time.seconds;
     write_output(out.dump(2) + "\n");
     return {};
