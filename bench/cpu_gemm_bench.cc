@@ -3,7 +3,6 @@
 // that a busy machine disturbs them little.
 //   cpu_gemm_bench [seconds per shape] [threads]
 #include <fmt/core.h>
-#include <immintrin.h>
 #include <time.h>
 
 #include <algorithm>
@@ -18,7 +17,9 @@
 #include <dnnl.h>
 #endif
 
+#include "backend/cpu/cpu_ceilings.h"
 #include "backend/cpu/gemm.h"
+#include "base/check.h"
 #include "base/threads.h"
 
 namespace tenon {
@@ -62,24 +63,14 @@ double best_seconds(double budget, bool thread_clock, F&& work) {
   return best;
 }
 
-__attribute__((target("avx2,fma"))) float multiply_add_chains(int64_t count) {
-  __m256 sums[10];  // each begins elsewhere, or a compiler makes one of them all
-  for (int i = 0; i < 10; ++i) sums[i] = _mm256_set1_ps(0.5f + static_cast<float>(i));
-  const __m256 x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(1e-3f);
-  for (int64_t i = 0; i < count; ++i) {
-#pragma GCC unroll 10
-    for (auto& sum : sums) sum = _mm256_fmadd_ps(sum, x, y);
-  }
-  __m256 total = sums[0];
-  for (int i = 1; i < 10; ++i) total = _mm256_add_ps(total, sums[i]);
-  return _mm256_cvtss_f32(total);
-}
-
 double peak_gflops(double budget) {
-  volatile float sink = 0;
-  constexpr int64_t kCount = 1 << 18;
-  const double seconds = best_seconds(budget, true, [&] { sink = multiply_add_chains(kCount); });
-  return kCount * 10 * 16 / seconds * 1e-9;
+  constexpr int64_t kRounds = 1 << 18;
+  float sink = 0;
+  int64_t flops = 0;
+  const double seconds =
+      best_seconds(budget, true, [&] { flops = multiply_add_in_registers(kRounds, &sink); });
+  CHECK(sink != 0);
+  return static_cast<double>(flops) / seconds * 1e-9;
 }
 
 std::vector<float> random_floats(int64_t count) {

@@ -36,6 +36,14 @@ std::string served_dtypes(const KernelDef& kernel, const DeviceFacts& facts) {
   return out;
 }
 
+// The kernels that serve nothing on this machine, which lacks what they need.
+std::string unused_text(const Json& names) {
+  if (names.empty()) return {};
+  std::string out = "\nNot on this machine:";
+  for (const Json& name : names) out += " " + name.get<std::string>();
+  return out + "\n";
+}
+
 #ifdef TENON_WITH_CUDA
 // Functions of the GPU's machine code: a table for people, rows for JSON.
 std::string resources_text() {
@@ -77,12 +85,16 @@ Status run_kernels(const KernelsArguments& a) {
   const DeviceFacts& facts = device->facts();
   std::string features;
   for (const std::string& feature : facts.features) features += (features.empty() ? "" : " ") + feature;
-  Json rows = Json::array();
+  Json rows = Json::array(), unused = Json::array();
   Table table({{"op"}, {"kernel"}, {"dtypes"}, {"deterministic"}});
   for (const OpDef* op : all_ops()) {
     for (const KernelDef& kernel : device->kernels()) {
       if (kernel.op != op->name) continue;
       const std::string dtypes = served_dtypes(kernel, facts);
+      if (dtypes.empty()) {
+        unused.push_back(kernel.name);
+        continue;
+      }
       table.add_row(
           {std::string(op->name), std::string(kernel.name), dtypes, kernel.deterministic ? "yes" : "no"});
       rows.push_back({{"op", op->name},
@@ -93,12 +105,13 @@ Status run_kernels(const KernelsArguments& a) {
   }
   const bool gpu = facts.kind == DeviceKind::cuda;
   if (a.json) {
-    Json out = {{"device", facts.name}, {"features", facts.features}, {"kernels", rows}};
+    Json out = {
+        {"device", facts.name}, {"features", facts.features}, {"kernels", rows}, {"not_here", unused}};
     if (gpu) out["resources"] = resources_json();
     std::printf("%s\n", out.dump().c_str());
   } else {
-    std::printf("%s, %d threads, %s\n\n%s%s", facts.name.c_str(), facts.threads, features.c_str(),
-                table.text().c_str(), gpu ? resources_text().c_str() : "");
+    std::printf("%s, %d threads, %s\n\n%s%s%s", facts.name.c_str(), facts.threads, features.c_str(),
+                table.text().c_str(), unused_text(unused).c_str(), gpu ? resources_text().c_str() : "");
   }
   return {};
 }

@@ -34,7 +34,7 @@ struct PlanArguments {
   bool json = false;
 };
 
-// Of the sequences whose time is predicted.
+// Of the sequences whose time is predicted, or the context that they are in the middle of.
 int64_t sequence_tokens(const PlanArguments& a) {
   const int64_t context = std::max(a.prefill, a.decode);
   if (context > 0) return context;
@@ -42,13 +42,15 @@ int64_t sequence_tokens(const PlanArguments& a) {
 }
 
 // `cache`: null where nothing is generated.
-Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int64_t budget,
-                  const CacheReport* cache = nullptr) {
+Status print_plan(const Plan& plan, const PlanArguments& a, const Model& model, Device& device,
+                  int64_t budget, const CacheReport* cache = nullptr) {
   const MemoryReport report = memory_report(plan);
   const FitVerdict verdict = fit(needed_bytes(plan), budget);
   std::vector<PredictedTime> times;
   if (a.time && verdict.fits) {
-    ASSIGN_OR_RETURN(times, predict_times(plan, device, sequence_tokens(a)));
+    const PredictSettings settings{sequence_tokens(a),
+                                   recipe_program_settings(a.recipe, model, device.facts()).without};
+    ASSIGN_OR_RETURN(times, predict_times(plan, &model, device, settings));
   }
   if (a.json) {
     Json out = Json::parse(memory_report_json(report));
@@ -65,6 +67,7 @@ Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int6
       out["pinned_bytes"] = use.pinned_bytes;
       out["loading_bytes"] = use.loading_bytes;
     }
+    if (!times.empty()) out["predicted_sequence_tokens"] = sequence_tokens(a);
     for (const PredictedTime& time : times) out["predicted_seconds"][time.program] = time.seconds;
     write_output(out.dump(2) + "\n");
     return {};
@@ -83,7 +86,8 @@ Status print_plan(const Plan& plan, const PlanArguments& a, Device& device, int6
   write_output(fmt::format("{}: {} of {}.\n", verdict.fits ? "It fits" : "It does not fit",
                            format_bytes(verdict.needed_bytes), format_bytes(budget)));
   for (const PredictedTime& time : times) {
-    write_output(fmt::format("{:18}{:>9.4f} s a run of {}\n", "predicted time", time.seconds, time.program));
+    write_output(fmt::format("{:18}{:>9.4f} s a run of {}{}\n", "predicted time", time.seconds, time.program,
+                             cache ? fmt::format(", in the middle of {} tokens", sequence_tokens(a)) : ""));
   }
   if (!a.steps) return {};
   for (const ProgramPlan& program : plan.programs) {
@@ -105,7 +109,7 @@ Status plan_generation(const PlanArguments& a, const Model& model, Device& devic
   if (a.prefill == 0) programs.resize(1);  // decoding alone
   ASSIGN_OR_RETURN(const Plan plan, plan_programs(std::move(programs), model, device, settings.without));
   const CacheReport cache = cache_report(plan.programs.front().program);
-  RETURN_IF_ERROR(print_plan(plan, a, device, budget, &cache));
+  RETURN_IF_ERROR(print_plan(plan, a, model, device, budget, &cache));
   const FitVerdict verdict = fit(needed_bytes(plan), budget);
   if (verdict.fits) return {};
   return over_budget(fmt::format("generation needs {}, {} more than there are",
@@ -127,7 +131,7 @@ Status run_plan(PlanArguments& a) {
   if (a.prefill > 0 || a.decode > 0) return plan_generation(a, model, *device, budget);
   ASSIGN_OR_RETURN(const AdapterSet adapter, recipe_adapter(a.recipe, model, device->facts()));
   ASSIGN_OR_RETURN(const TrainPlan plan, plan_training(a.recipe, model, adapter.modules, *device));
-  RETURN_IF_ERROR(print_plan(plan.plan, a, *device, budget));
+  RETURN_IF_ERROR(print_plan(plan.plan, a, model, *device, budget));
   if (!a.json && plan.recomputed_blocks > 0) {
     std::printf("%d of %zu blocks are recomputed in the backward pass.\n", plan.recomputed_blocks,
                 model.spec.blocks.size());
@@ -170,7 +174,7 @@ Command plan_command() {
   command.options.push_back({"steps", &a->steps, "List every step with its kernel and placement"});
   command.options.push_back(
       {"time", &a->time,
-       "Also run each kind of step once, and predict how long a run of each program takes"});
+       "Also run some steps of each kind, and predict how long a run of each program takes"});
   command.options.push_back({"json", &a->json, "Print the account as JSON"});
   command.prepare = [a]() -> Status {
     return a->recipe_file.empty() ? Status() : read_recipe(a->recipe_file, a->recipe);

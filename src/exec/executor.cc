@@ -3,16 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/allocation_counter.h"
+#include "base/threads.h"
 
 namespace tenon {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr int kPoisonByte = 0xff;  // NaN in every float dtype, -1 in the integer ones
 
@@ -32,6 +38,10 @@ struct Located {
   const StaticValue* value = nullptr;
   std::byte* data = nullptr;  // in the static arena, or the caller's (never written then)
 };
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 template <typename T>
 std::span<const std::byte> bytes_of(const std::vector<T>& data) {
@@ -77,6 +87,7 @@ struct Executor::State {
   Status check_device() const;
   Status allocate();
   Status load(const StaticSource& source);
+  Status load_in_host_memory(std::vector<const StaticValue*> values, const StaticSource& source);
   Status load_value(const StaticValue& value, const StaticSource& source);
   Status load_by_device(const StaticValue& value, std::span<const StoredPart> parts);
   Status finish_loading(const StaticSource& source);
@@ -109,6 +120,7 @@ Status Executor::State::check_device() const {
 }
 
 Status Executor::State::allocate() {
+  const Clock::time_point begin = Clock::now();
   if (plan.static_bytes > 0) {
     ASSIGN_OR_RETURN(static_arena, device.allocate(plan.static_bytes));
   }
@@ -118,6 +130,7 @@ Status Executor::State::allocate() {
   if (options.poison && !host_memory()) {
     poison.assign(static_cast<size_t>(plan.work_bytes), static_cast<std::byte>(kPoisonByte));
   }
+  loaded.allocation_seconds = seconds_since(begin);
   return {};
 }
 
@@ -139,34 +152,61 @@ Status Executor::State::bind_external(const StaticValue& value, const StaticSour
 }
 
 Status Executor::State::load(const StaticSource& source) {
-  using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
+  std::vector<const StaticValue*> by_host;
   for (const StaticValue& value : plan.statics) {
     if (value.external) {
       RETURN_IF_ERROR(bind_external(value, source));
       continue;
     }
     statics[value.name] = {&value, static_arena ? static_arena->data() + value.offset : nullptr};
-    if (value.role == Role::weight || value.role == Role::adapter) RETURN_IF_ERROR(load_value(value, source));
+    if (value.role != Role::weight && value.role != Role::adapter) continue;
+    if (host_memory())
+      by_host.push_back(&value);
+    else
+      RETURN_IF_ERROR(load_value(value, source));
   }
+  RETURN_IF_ERROR(load_in_host_memory(std::move(by_host), source));
   RETURN_IF_ERROR(finish_loading(source));
-  loaded.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  loaded.seconds = seconds_since(begin);
   return load_constants();
 }
 
+// Threads take the largest of what is left; of several errors the first in the order of the plan is given.
+Status Executor::State::load_in_host_memory(std::vector<const StaticValue*> values,
+                                            const StaticSource& source) {
+  if (values.empty()) return {};
+  CHECK(source.load != nullptr, "weights without a source");
+  for (const StaticValue* value : values) loaded.bytes += value->type.bytes();
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return values[i]->type.bytes(); });
+  std::vector<Status> statuses(values.size());
+  std::atomic<size_t> next = 0;
+  ThreadPool threads(std::max(1, device.facts().threads));
+  threads.run([&](int) {
+    for (size_t taken = next++; taken < order.size(); taken = next++) {
+      const StaticValue& value = *values[order[taken]];
+      const auto size = static_cast<size_t>(value.type.bytes());
+      statuses[order[taken]] = source.load(value, {statics.at(value.name).data, size});
+    }
+  });
+  for (const Status& status : statuses) RETURN_IF_ERROR(status);
+  return {};
+}
+
+// Of a device with memory of its own.
 Status Executor::State::load_value(const StaticValue& value, const StaticSource& source) {
-  if (!host_memory() && source.parts) {
+  if (source.parts) {
     const std::vector<StoredPart> parts = source.parts(value);
     if (!parts.empty()) return load_by_device(value, parts);
   }
   CHECK(source.load != nullptr, "weights without a source");
-  std::byte* data = statics.at(value.name).data;
   const auto size = static_cast<size_t>(value.type.bytes());
   loaded.bytes += value.type.bytes();
-  if (host_memory()) return source.load(value, {data, size});
   staging.resize(std::max(staging.size(), size));
   RETURN_IF_ERROR(source.load(value, {staging.data(), size}));
-  return device.upload(data, {staging.data(), size});
+  return device.upload(statics.at(value.name).data, {staging.data(), size});
 }
 
 Status Executor::State::load_by_device(const StaticValue& value, std::span<const StoredPart> parts) {

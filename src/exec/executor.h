@@ -17,7 +17,8 @@
 namespace tenon {
 
 // Gives the executor the bytes of a static weight: for external ones a pointer that outlives the executor,
-// for others it fills `destination` (host memory, laid out as `value.type`).
+// for others it fills `destination` (host memory, laid out as `value.type`). load() is called from as many
+// threads as the device's facts name, for a value each.
 struct StaticSource {
   std::function<Result<std::span<const std::byte>>(const StaticValue& value)> external;
   std::function<Status(const StaticValue& value, std::span<std::byte> destination)> load;
@@ -28,10 +29,11 @@ struct StaticSource {
   std::function<Error(const StaticValue& value, int64_t element)> not_finite;
 };
 
-// What loading weights and adapters took.
+// What allocating the arenas, and then loading weights and adapters, took.
 struct LoadReport {
   int64_t bytes = 0;  // that went to the device, as they are stored
   double seconds = 0;
+  double allocation_seconds = 0;  // mostly the system's, which zeroes each page before it gives it
 };
 
 struct ExecutorOptions {

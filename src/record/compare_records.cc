@@ -97,7 +97,7 @@ void compare_steps(RecordComparison& out, const RunRecord& left, const RunRecord
     if (!out.first_loss_step && !same_bits(a.loss, b->loss)) out.first_loss_step = a.step;
     if (!out.first_other_step && !same_but_loss(a, *b)) out.first_other_step = a.step;
   }
-  compare_field(out.results, "steps", left.steps.size(), right.steps.size());
+  compare_field(out.results, "steps taken", left.steps.size(), right.steps.size());
 }
 
 void compare_evals(RecordComparison& out, const RunRecord& left, const RunRecord& right) {

@@ -253,7 +253,7 @@ TEST(CompareRecords, NamesWhatDiffers) {
       {"digests.data", "sha256:2", "none"}, {"steps", "3", "4"}, {"extra", "none", "1"}};
   EXPECT_EQ(comparison.settings, settings);
   const std::vector<RecordDifference> results{
-      {"steps", "4", "5"},
+      {"steps taken", "4", "5"},
       {"evaluation 1", "1 over 5 tokens after step 3", "2 over 5 tokens after step 3"},
       {"end", "finished", "killed"}};
   EXPECT_EQ(comparison.results, results);

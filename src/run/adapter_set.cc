@@ -3,21 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/threads.h"
 #include "io/checkpoint.h"
 #include "io/dequantise.h"
 #include "io/folder.h"
 #include "io/safetensors.h"
 #include "io/write_file.h"
-#include "ops/philox.h"
 
 namespace tenon {
 namespace {
 
+constexpr int kMostThreads = 8;                            // that draw the numbers of a new adapter
 constexpr std::string_view kPrefix = "base_model.model.";  // PEFT wraps the model twice
 
 std::string list_names(const std::vector<std::string>& names) {
@@ -163,23 +166,59 @@ Json config_json(const AdapterSet& adapter, const std::string& base_model) {
   return config;
 }
 
+// Numbers drawn at once: philox4x32 lane by lane, in a form that compilers make vectors of.
+constexpr size_t kLanes = 8;
+using Words = std::array<uint32_t, kLanes>;
+
+// The first word that philox4x32 gives for the counters {first + lane, 0, 0, 0}.
+Words philox_words(uint32_t first, uint64_t key) {
+  Words c0, c1{}, c2{}, c3{};
+  for (size_t lane = 0; lane < kLanes; ++lane) c0[lane] = first + static_cast<uint32_t>(lane);
+  auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const uint64_t product0 = uint64_t{0xD2511F53} * c0[lane], product1 = uint64_t{0xCD9E8D57} * c2[lane];
+      c0[lane] = static_cast<uint32_t>(product1 >> 32) ^ c1[lane] ^ key0;
+      c1[lane] = static_cast<uint32_t>(product1);
+      c2[lane] = static_cast<uint32_t>(product0 >> 32) ^ c3[lane] ^ key1;
+      c3[lane] = static_cast<uint32_t>(product0);
+    }
+    key0 += 0x9E3779B9, key1 += 0xBB67AE85;
+  }
+  return c0;
+}
+
+// Numbers of a uniform distribution over (-bound, bound); number i is a function of `key` and i alone.
+void fill_uniform(std::span<float> out, uint64_t key, double bound) {
+  for (size_t i = 0; i < out.size(); i += kLanes) {
+    const Words words = philox_words(static_cast<uint32_t>(i), key);
+    for (size_t lane = 0; lane < std::min(kLanes, out.size() - i); ++lane)
+      out[i + lane] = static_cast<float>((2.0 * (words[lane] + 0.5) / 4294967296.0 - 1.0) * bound);
+  }
+}
+
 }  // namespace
 
 AdapterSet new_adapter(std::vector<AdapterModule> modules, const AdapterOptions& options, double dropout,
                        uint64_t seed) {
   AdapterSet set{options, dropout, std::move(modules), {}};
-  for (const AdapterModule& module : set.modules) {
-    std::vector<float> a(static_cast<size_t>(module.a_shape().elements()));
-    const double bound = 1.0 / std::sqrt(static_cast<double>(module.in));
-    const uint64_t key = hash_bytes(module.a_name(), seed ^ kHashSeed);
-    for (size_t i = 0; i < a.size(); ++i) {
-      const uint32_t bits = philox4x32({static_cast<uint32_t>(i), 0, 0, 0},
-                                       {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)})[0];
-      a[i] = static_cast<float>((2.0 * (bits + 0.5) / 4294967296.0 - 1.0) * bound);
-    }
-    set.values[module.a_name()] = std::move(a);
-    set.values[module.b_name()] = std::vector<float>(static_cast<size_t>(module.b_shape().elements()), 0.0f);
+  std::vector<std::span<float>> a(set.modules.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    const AdapterModule& module = set.modules[i];
+    const auto zeros = [](const Shape& shape) {
+      return std::vector<float>(static_cast<size_t>(shape.elements()), 0.0f);
+    };
+    a[i] = set.values[module.a_name()] = zeros(module.a_shape());
+    set.values[module.b_name()] = zeros(module.b_shape());
   }
+  ThreadPool threads(std::min(available_threads(), kMostThreads));
+  threads.parallel_for(static_cast<int64_t>(a.size()), 1, [&](Range range) {
+    for (auto i = static_cast<size_t>(range.begin); i < static_cast<size_t>(range.end); ++i) {
+      const AdapterModule& module = set.modules[i];
+      const double bound = 1.0 / std::sqrt(static_cast<double>(module.in));
+      fill_uniform(a[i], hash_bytes(module.a_name(), seed ^ kHashSeed), bound);
+    }
+  });
   return set;
 }
 

@@ -36,8 +36,11 @@ predicted time ... s a run of train_step
 predicted time ... s a run of optimiser_step
 predicted time ... s a run of evaluate
 
-$ tenon plan --model m --decode 64 --threads 1 --compute f32 --time --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["predicted_seconds"]["decode"] > 0)'
-True
+$ tenon plan --model m --decode 64 --threads 1 --compute f32 --time --json | python3 -c 'import json, sys; p = json.load(sys.stdin); print(p["predicted_seconds"]["decode"] > 0, p["predicted_sequence_tokens"])'
+True 64
+
+$ tenon plan --model m --decode 64 --threads 1 --compute f32 --time | tail -1
+predicted time ... s a run of decode, in the middle of 64 tokens
 
 $ tenon plan
 tenon: --model: is missing

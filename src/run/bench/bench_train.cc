@@ -15,7 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kUntimedSteps = 2;
 constexpr double kLearningRate = 1e-4;
 
 AdapterOptions adapter_options(int64_t rank) {
@@ -85,11 +84,13 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
   ASSIGN_OR_RETURN(Plan plan, plan_bench(std::move(planned), model, device, settings.without));
   out.arena_bytes = plan.arena_bytes();
   out.external_bytes = plan.external_bytes;
+  out.planned = Clock::now();
   ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                    open_bench_session(std::move(plan), model, &adapter, device));
+  out.load = session->executor().load_report();
   int64_t used_before = 0;
-  for (int64_t step = 0; step < kUntimedSteps + settings.steps; ++step) {
-    if (step == kUntimedSteps) used_before = device.memory_use().used_bytes;
+  for (int64_t step = 0; step < settings.warmup + settings.steps; ++step) {
+    if (step == settings.warmup) used_before = device.memory_use().used_bytes;
     const MicroBatch batch = random_batch(settings, model.spec.vocab, static_cast<uint64_t>(step));
     const Clock::time_point begin = Clock::now();
     ASSIGN_OR_RETURN(const double loss, run_step(*session, batch, step + 1, train.adamw));
@@ -99,7 +100,7 @@ Result<TrainBench> bench_train(const BenchModel& model, Device& device, const Tr
       out.first_step_began = begin;
       out.first_step_done = end;
     }
-    if (step >= kUntimedSteps) {
+    if (step >= settings.warmup) {
       out.step_seconds.push_back(std::chrono::duration<double>(end - begin).count());
     }
   }

@@ -18,19 +18,21 @@ struct TrainBenchSettings : ProgramSettings {
   int64_t batch = 4;
   int64_t seq = 512;  // tokens of a sequence; at least 2
   int64_t rank = 16;
-  int64_t steps = 6;  // that are timed, after two that are not
+  int64_t warmup = 2;  // steps that are not timed
+  int64_t steps = 6;   // that are, after those
   bool recompute = false;
   bool times_kernels = false;
 };
 
 struct TrainBench {
-  std::vector<double> step_seconds;                                         // of the timed steps
-  std::vector<double> losses;                                               // of every step
-  std::chrono::steady_clock::time_point first_step_began, first_step_done;  // with its loss read
-  int64_t tokens = 0;                                                       // of a step
-  int64_t flops = 0;                                                        // of a step
-  int64_t arena_bytes = 0;                                                  // as planned
+  std::vector<double> step_seconds;                                                  // of the timed steps
+  std::vector<double> losses;                                                        // of every step
+  std::chrono::steady_clock::time_point planned, first_step_began, first_step_done;  // with its loss read
+  int64_t tokens = 0;                                                                // of a step
+  int64_t flops = 0;                                                                 // of a step
+  int64_t arena_bytes = 0;                                                           // as planned
   int64_t external_bytes = 0;
+  LoadReport load;
   DeviceMemoryUse memory;           // after the timed steps
   int64_t grown_bytes = 0;          // of device memory during them
   int64_t peak_resident_bytes = 0;  // of the process, after the timed steps

@@ -20,22 +20,16 @@ std::string type_list(const std::vector<Type>& types) {
   return out;
 }
 
-struct StepWork {
-  SiteTypes types;
-  Cost cost;
-};
-
-StepWork work_of(const Program& program, const Op& op, int64_t sequence_tokens) {
-  StepWork work{site_types(program, op), {}};
-  work.cost = op.def->cost({*op.def, op.attrs, work.types.inputs, work.types.outputs});
+Cost cost_of(const Op& op, const SiteTypes& types, int64_t sequence_tokens) {
+  Cost cost = op.def->cost({*op.def, op.attrs, types.inputs, types.outputs});
   if (sequence_tokens > 0 && (op.def == &attention_op() || op.def == &attention_grad_op())) {
-    const int64_t tokens = work.types.inputs[0].shape[0], window = op.attrs.integer("window");
+    const int64_t tokens = types.inputs[0].shape[0], window = op.attrs.integer("window");
     const double pairs = static_cast<double>(attention_pairs(sequence_tokens, window)) *
                          static_cast<double>(tokens) / static_cast<double>(sequence_tokens);
-    work.cost.flops = static_cast<int64_t>(static_cast<double>(work.cost.flops) * pairs /
-                                           static_cast<double>(attention_pairs(tokens, window)));
+    cost.flops = static_cast<int64_t>(static_cast<double>(cost.flops) * pairs /
+                                      static_cast<double>(attention_pairs(tokens, window)));
   }
-  return work;
+  return cost;
 }
 
 // Steps put together; `seconds` has one time for each step.
@@ -46,17 +40,15 @@ std::vector<KernelTime> gathered(const ProgramPlan& program, const std::vector<d
     const PlanStep& step = program.steps[i];
     if (step.kernel == nullptr) continue;
     const Op& op = program.program.op(step.op);
-    const StepWork work = work_of(program.program, op, sequence_tokens);
-    std::string types = fmt::format("{} -> {}", type_list(work.types.inputs), type_list(work.types.outputs));
-    KernelTime& time = times[{step.kernel->name, types}];
-    time.op = op.def->name;
-    time.kernel = step.kernel->name;
-    time.types = std::move(types);
-    time.bf16 = !work.types.inputs.empty() && work.types.inputs[0].dtype == DType::bf16;
-    time.calls += 1;
+    KernelTime one = step_work(program.program, op, sequence_tokens);
+    one.kernel = step.kernel->name;
+    const auto [entry, added] = times.try_emplace({step.kernel->name, one.types}, one);
+    KernelTime& time = entry->second;
     time.seconds += seconds[i];
-    time.flops += work.cost.flops;
-    time.bytes += work.cost.bytes_read + work.cost.bytes_written;
+    if (added) continue;
+    time.calls += 1;
+    time.flops += one.flops;
+    time.bytes += one.bytes;
   }
   std::vector<KernelTime> out;
   for (auto& [key, time] : times) out.push_back(std::move(time));
@@ -64,6 +56,19 @@ std::vector<KernelTime> gathered(const ProgramPlan& program, const std::vector<d
 }
 
 }  // namespace
+
+KernelTime step_work(const Program& program, const Op& op, int64_t sequence_tokens) {
+  const SiteTypes types = site_types(program, op);
+  const Cost cost = cost_of(op, types, sequence_tokens);
+  KernelTime time;
+  time.op = op.def->name;
+  time.types = fmt::format("{} -> {}", type_list(types.inputs), type_list(types.outputs));
+  time.calls = 1;
+  time.flops = cost.flops;
+  time.bytes = cost.bytes_read + cost.bytes_written;
+  time.bf16 = !types.inputs.empty() && types.inputs[0].dtype == DType::bf16;
+  return time;
+}
 
 std::vector<KernelTime> describe_kernels(const ProgramPlan& program) {
   return gathered(program, std::vector<double>(program.steps.size(), 0.0), 0);
@@ -92,7 +97,7 @@ double least_seconds(const KernelTime& time, const DeviceFacts& ceilings) {
 
 int64_t program_flops(const Program& program, int64_t sequence_tokens) {
   int64_t flops = 0;
-  for (const Op& op : program.ops) flops += work_of(program, op, sequence_tokens).cost.flops;
+  for (const Op& op : program.ops) flops += cost_of(op, site_types(program, op), sequence_tokens).flops;
   return flops;
 }
 

@@ -36,6 +36,9 @@ Result<std::vector<KernelTime>> time_kernels(Executor& executor, const ProgramPl
 // is slower. 0 where the ceilings are not known.
 double least_seconds(const KernelTime& time, const DeviceFacts& ceilings);
 
+// One step of a program, without its time. `sequence_tokens`: as of program_flops.
+KernelTime step_work(const Program& program, const Op& op, int64_t sequence_tokens);
+
 // flops of one run of a program. Packed attention is counted over sequences of `sequence_tokens`, which only
 // its inputs tell; 0: over one of all tokens.
 int64_t program_flops(const Program& program, int64_t sequence_tokens = 0);

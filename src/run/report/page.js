@@ -126,7 +126,7 @@ function kernels(list) {
     bar.style.width = `${(100 * k.seconds / list.reduce((m, o) => Math.max(m, o.seconds), 0)).toFixed(1)}%`;
     return [k.kernel, k.program, number(k.calls), duration(k.seconds), `${(100 * k.seconds / total).toFixed(1)} %`, bar];
   });
-  table(made, [["kernel", "text"], ["program", ""], ["calls", "n"], ["time", "n"], ["share", "n"], ["", "text"]], rows);
+  table(made, [["kernel", "text"], ["program", ""], ["calls", "n"], ["time", "n"], ["share", "n"], ["", "bars"]], rows);
 }
 
 function dataFacts(facts) {
@@ -145,7 +145,7 @@ function dataFacts(facts) {
   if (from < 0) return;
   element(made, "h3", {}, "Rows by length in tokens");
   const most = bins.reduce((a, b) => Math.max(a, b));
-  table(made, [["tokens", "n"], ["rows", "n"], ["", "text"]], bins.slice(from, to).map((count, i) => {
+  table(made, [["tokens", "n"], ["rows", "n"], ["", "bars"]], bins.slice(from, to).map((count, i) => {
     const bin = from + i, bar = document.createElement("div");
     bar.className = "bar";
     bar.style.width = `${(100 * count / most).toFixed(1)}%`;
