@@ -1,4 +1,6 @@
 // tenon kernels: what this machine computes with.
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -110,7 +112,8 @@ Status run_kernels(const KernelsArguments& a) {
     if (gpu) out["resources"] = resources_json();
     std::printf("%s\n", out.dump().c_str());
   } else {
-    std::printf("%s, %d threads, %s\n\n%s%s%s", facts.name.c_str(), facts.threads, features.c_str(),
+    const std::string threads = gpu ? "" : fmt::format("{} threads, ", facts.threads);
+    std::printf("%s, %s%s\n\n%s%s%s", facts.name.c_str(), threads.c_str(), features.c_str(),
                 table.text().c_str(), unused_text(unused).c_str(), gpu ? resources_text().c_str() : "");
   }
   return {};
