@@ -1,5 +1,5 @@
 # The commands of a working day. CMake does the building (CMakePresets.json); this file only names the calls.
-#   make demo | test | build | fuzz | soak | format | packages
+#   make demo | test | build | cuda | fuzz | soak | format | packages
 # PRESET=ci builds with warnings as errors, PRESET=sanitize with address and undefined-behaviour sanitizers.
 
 PRESET ?= release
@@ -13,7 +13,7 @@ launcher = $(if $(ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 
-.PHONY: build test demo fuzz soak format format-check packages
+.PHONY: build test demo cuda fuzz soak format format-check packages
 .DEFAULT_GOAL := build
 
 packages:
@@ -30,6 +30,12 @@ demo: packages
 	cmake --preset $(PRESET) $(launcher) --log-level=WARNING
 	cmake --build $(build_dir) --parallel $(JOBS) --target tenon
 	tools/demo
+
+# With nvcc: the program and the tests for a GPU, whose kernels may not spill registers. Nothing of it runs here.
+cuda: packages
+	cmake --preset cuda $(launcher) $(if $(ccache),-DCMAKE_CUDA_COMPILER_LAUNCHER=ccache) \
+	  -DTENON_CUOBJDUMP=$$(tools/find_cuobjdump) --log-level=WARNING
+	cmake --build build/cuda --parallel $(JOBS) --target tenon tenon_cuda_test
 
 # Every fuzz target for FUZZ_SECONDS each, or for FUZZ_RUNS inputs; a crash leaves its input in build/fuzz.
 fuzz: packages
