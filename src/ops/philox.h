@@ -8,15 +8,24 @@
 
 namespace tenon {
 
+inline constexpr int kPhiloxRounds = 10;
+
+constexpr void philox_round(uint32_t& c0, uint32_t& c1, uint32_t& c2, uint32_t& c3,
+                            std::array<uint32_t, 2> key) {
+  const uint64_t product0 = uint64_t{0xD2511F53} * c0, product1 = uint64_t{0xCD9E8D57} * c2;
+  c0 = static_cast<uint32_t>(product1 >> 32) ^ c1 ^ key[0];
+  c1 = static_cast<uint32_t>(product1);
+  c2 = static_cast<uint32_t>(product0 >> 32) ^ c3 ^ key[1];
+  c3 = static_cast<uint32_t>(product0);
+}
+
+constexpr std::array<uint32_t, 2> next_philox_key(std::array<uint32_t, 2> key) {
+  return {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
+}
+
 constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = uint64_t{0xD2511F53} * counter[0];
-    const uint64_t product1 = uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
+  for (int round = 0; round < kPhiloxRounds; ++round, key = next_philox_key(key))
+    philox_round(counter[0], counter[1], counter[2], counter[3], key);
   return counter;
 }
 

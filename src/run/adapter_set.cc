@@ -16,6 +16,7 @@
 #include "io/folder.h"
 #include "io/safetensors.h"
 #include "io/write_file.h"
+#include "ops/philox.h"
 
 namespace tenon {
 namespace {
@@ -174,16 +175,9 @@ using Words = std::array<uint32_t, kLanes>;
 Words philox_words(uint32_t first, uint64_t key) {
   Words c0, c1{}, c2{}, c3{};
   for (size_t lane = 0; lane < kLanes; ++lane) c0[lane] = first + static_cast<uint32_t>(lane);
-  auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      const uint64_t product0 = uint64_t{0xD2511F53} * c0[lane], product1 = uint64_t{0xCD9E8D57} * c2[lane];
-      c0[lane] = static_cast<uint32_t>(product1 >> 32) ^ c1[lane] ^ key0;
-      c1[lane] = static_cast<uint32_t>(product1);
-      c2[lane] = static_cast<uint32_t>(product0 >> 32) ^ c3[lane] ^ key1;
-      c3[lane] = static_cast<uint32_t>(product0);
-    }
-    key0 += 0x9E3779B9, key1 += 0xBB67AE85;
+  std::array<uint32_t, 2> keys = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
+  for (int round = 0; round < kPhiloxRounds; ++round, keys = next_philox_key(keys)) {
+    for (size_t lane = 0; lane < kLanes; ++lane) philox_round(c0[lane], c1[lane], c2[lane], c3[lane], keys);
   }
   return c0;
 }

@@ -63,12 +63,6 @@ void update_row(const AttentionSizes& sizes, float* scores, int64_t low, int64_t
   largest = now;
 }
 
-// One block of tokens for heads [head, head + heads) of one kv head.
-struct QueryBlock {
-  Range rows;
-  int64_t kv_head, head, heads;
-};
-
 void finish_block(const AttentionSizes& sizes, const KernelCall& call, const QueryBlock& block,
                   const AttentionScratch& s) {
   const TensorView& out = call.outputs[0];
@@ -141,22 +135,13 @@ void attend_block(const AttentionSizes& sizes, const KernelCall& call, const Que
 template <typename Products>
 void attend(const KernelCall& call) {
   const AttentionSizes sizes(*call.attrs, call.inputs[0].type.shape, call.inputs[2].type.shape);
-  const int64_t parts = sizes.kv_heads * sizes.subgroups(), rows = sizes.query_block();  // parts of the heads
+  const int64_t rows = sizes.query_block(), blocks = sizes.block_count(rows);
   const int64_t scratch_bytes = AttentionScratch(sizes, nullptr).bytes;
   call.threads->run([&](int thread) {
     const typename Products::Session session;
     const AttentionScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
-    for (int64_t unit = thread; unit < ceil_div(sizes.tokens, rows) * parts; unit += call.threads->size()) {
-      const int64_t begin = unit / parts * rows;
-      const int64_t kv_head = unit % parts / sizes.subgroups();
-      const int64_t first = unit % sizes.subgroups() * kMostGroup;  // head within its group
-      attend_block<Products>(sizes, call,
-                             {{begin, std::min(begin + rows, sizes.tokens)},
-                              kv_head,
-                              kv_head * sizes.group() + first,
-                              std::min(kMostGroup, sizes.group() - first)},
-                             scratch);
-    }
+    for (int64_t i = thread; i < blocks; i += call.threads->size())
+      attend_block<Products>(sizes, call, sizes.block(rows, i), scratch);
   });
 }
 

@@ -27,6 +27,12 @@ bool serves_unit(const OpSite& site, const DeviceFacts& facts) {
   return has_gemm_unit(kUnit, site.inputs[0].dtype, facts) && serves_vector_dtypes(site, facts);
 }
 
+// Queries of heads [head, head + heads), which share a kv head.
+struct QueryBlock {
+  Range rows;
+  int64_t kv_head, head, heads;
+};
+
 struct AttentionSizes {
   int64_t tokens, heads, kv_heads, head_dim, v_head_dim, window;
   float scale, softcap;
@@ -51,6 +57,17 @@ struct AttentionSizes {
   }
   int64_t query_block() const { return rows_of_block(heads_of_tile()); }
   int64_t key_block() const { return rows_of_block(1); }
+  // Blocks of up to `rows` queries of up to kMostGroup heads, in the order of the queries.
+  int64_t block_count(int64_t rows) const { return ceil_div(tokens, rows) * kv_heads * subgroups(); }
+  QueryBlock block(int64_t rows, int64_t index) const {
+    const int64_t begin = index / (kv_heads * subgroups()) * rows;
+    const int64_t kv_head = index / subgroups() % kv_heads;
+    const int64_t first = index % subgroups() * kMostGroup;  // head within its group
+    return {{begin, std::min(begin + rows, tokens)},
+            kv_head,
+            kv_head * group() + first,
+            std::min(kMostGroup, group() - first)};
+  }
   // The first position that position t of a sequence from `sequence_begin` on attends to.
   int64_t begin(int64_t sequence_begin, int64_t t) const {
     return window > 0 ? std::max(sequence_begin, t - window + 1) : sequence_begin;

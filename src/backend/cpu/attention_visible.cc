@@ -18,12 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
-// One block of tokens for heads [head, head + heads) of one kv head.
-struct QueryBlock {
-  Range rows;
-  int64_t kv_head, head, heads;
-};
-
 void finish_block(const AttentionSizes& sizes, const KernelCall& call, const QueryBlock& block,
                   const VisibleScratch& s) {
   const TensorView& out = call.outputs[0];
@@ -88,23 +82,14 @@ void attend_block(const AttentionSizes& sizes, const KernelCall& call, const Que
 
 void attend_visible(const KernelCall& call) {
   const AttentionSizes sizes(*call.attrs, call.inputs[0].type.shape, call.inputs[2].type.shape);
-  const int64_t parts = sizes.kv_heads * sizes.subgroups(), rows = sizes.query_block();  // parts of the heads
+  const int64_t rows = sizes.query_block();
   const int64_t scratch_bytes = VisibleScratch(sizes, nullptr).bytes;
-  const int64_t units = ceil_div(sizes.tokens, rows) * parts;
-  WorkQueue queue(units);
+  const int64_t blocks = sizes.block_count(rows);
+  WorkQueue queue(blocks);
   call.threads->run([&](int thread) {
     const VisibleScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
-    for (int64_t taken; (taken = queue.take()) < units;) {
-      const int64_t unit = units - 1 - taken;
-      const int64_t begin = unit / parts * rows;
-      const int64_t kv_head = unit % parts / sizes.subgroups();
-      const int64_t first = unit % sizes.subgroups() * kMostGroup;  // head within its group
-      attend_block(sizes, call,
-                   {{begin, std::min(begin + rows, sizes.tokens)},
-                    kv_head,
-                    kv_head * sizes.group() + first,
-                    std::min(kMostGroup, sizes.group() - first)},
-                   scratch);
+    for (int64_t taken; (taken = queue.take()) < blocks;) {
+      attend_block(sizes, call, sizes.block(rows, blocks - 1 - taken), scratch);
     }
   });
 }

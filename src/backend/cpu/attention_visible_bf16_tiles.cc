@@ -17,12 +17,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon {
 namespace HWY_NAMESPACE {
 
-// A block of tokens for heads [head, head + heads) of one kv head.
-struct TileBlock {
-  Range rows;
-  int64_t kv_head, head, heads;
-};
-
 void load_keys(const AttentionSizes& sizes, const KernelCall& call, int64_t kv_head, Range keys,
                const TileScratch& s) {
   pack_pairs(head_of(call.inputs[1], kv_head, true), keys, {0, sizes.head_dim}, s.keys,
@@ -50,7 +44,7 @@ void add_keys(const VisibleTile& tile, int64_t at, const TileScratch& s) {
                  {0, v_dim / kBf16PanelColumns}, depth, true, {s.sums + at * v_dim, v_dim});
 }
 
-void finish_block(const AttentionSizes& sizes, const KernelCall& call, const TileBlock& block,
+void finish_block(const AttentionSizes& sizes, const KernelCall& call, const QueryBlock& block,
                   const TileScratch& s) {
   const TensorView& out = call.outputs[0];
   const int64_t v_dim = tile_dim(sizes.v_head_dim);
@@ -71,7 +65,7 @@ void finish_block(const AttentionSizes& sizes, const KernelCall& call, const Til
   }
 }
 
-void attend_block(const AttentionSizes& sizes, const KernelCall& call, const TileBlock& block,
+void attend_block(const AttentionSizes& sizes, const KernelCall& call, const QueryBlock& block,
                   const TileScratch& s) {
   const int32_t* sequence_begin = input_as<int32_t>(call, 3);
   const int64_t rows_of_head = tile_query_block(sizes), dim = tile_dim(sizes.head_dim);
@@ -98,25 +92,16 @@ void attend_block(const AttentionSizes& sizes, const KernelCall& call, const Til
 
 void attend_in_tiles(const KernelCall& call) {
   const AttentionSizes sizes(*call.attrs, call.inputs[0].type.shape, call.inputs[2].type.shape);
-  const int64_t parts = sizes.kv_heads * sizes.subgroups(), rows = tile_query_block(sizes);
+  const int64_t rows = tile_query_block(sizes);
   const int64_t scratch_bytes = TileScratch(sizes, nullptr).bytes;
-  const int64_t units = ceil_div(sizes.tokens, rows) * parts;
-  WorkQueue queue(units);
+  const int64_t blocks = sizes.block_count(rows);
+  WorkQueue queue(blocks);
   call.threads->run([&](int thread) {
     const TileSession session;
     const TileScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
     std::fill_n(scratch.weights, kBf16TileRows * kTileKeys, uint16_t{0});  // rows past the last are read
-    for (int64_t taken; (taken = queue.take()) < units;) {
-      const int64_t unit = units - 1 - taken;
-      const int64_t begin = unit / parts * rows;
-      const int64_t kv_head = unit % parts / sizes.subgroups();
-      const int64_t first = unit % sizes.subgroups() * kMostGroup;  // head within its group
-      attend_block(sizes, call,
-                   {{begin, std::min(begin + rows, sizes.tokens)},
-                    kv_head,
-                    kv_head * sizes.group() + first,
-                    std::min(kMostGroup, sizes.group() - first)},
-                   scratch);
+    for (int64_t taken; (taken = queue.take()) < blocks;) {
+      attend_block(sizes, call, sizes.block(rows, blocks - 1 - taken), scratch);
     }
   });
 }
