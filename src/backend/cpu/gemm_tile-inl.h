@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "backend/cpu/gemm_pack-inl.h"
 #include "backend/cpu/simd-inl.h"
@@ -65,6 +66,45 @@ HWY_INLINE void multiply_tile(int64_t depth, Sliver a, Panel panel, Finish finis
   }
 #pragma GCC unroll 12
   for (int i = 0; i < kSliver; ++i) finish(i, sums[i][0], sums[i][1]);
+}
+
+// Adds kSteps steps of k to the sums of a packed sliver and a packed panel.
+template <int64_t kSteps>
+HWY_INLINE void add_packed_steps(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
+                                 VF (&sums)[kSliver][2]) {
+#pragma GCC unroll 4
+  for (int64_t step = 0; step < kSteps; ++step, a += kSliver, b += kPanel) {
+    const VF b0 = hn::LoadU(DF(), b), b1 = hn::LoadU(DF(), b + kLanes);
+#pragma GCC unroll 12
+    for (int i = 0; i < kSliver; ++i) {
+      const VF value = hn::Set(DF(), a[i]);
+      sums[i][0] = hn::MulAdd(value, b0, sums[i][0]);
+      sums[i][1] = hn::MulAdd(value, b1, sums[i][1]);
+    }
+  }
+}
+
+// multiply_tile of packed operands, where most of the time goes: sums to `tile`, kPanel floats a row. Not
+// inlined, since its registers are all in use.
+inline HWY_NOINLINE void multiply_packed(int64_t depth, const float* HWY_RESTRICT a, Panel panel,
+                                         float* tile) {
+  constexpr int64_t kSteps = kLanes == 16 ? 2 : 4;
+  VF sums[kSliver][2];
+#pragma GCC unroll 12
+  for (int i = 0; i < kSliver; ++i) sums[i][0] = sums[i][1] = hn::Zero(DF());
+  const float* HWY_RESTRICT b = panel.data;
+  // Steps that fill no round come first: behind the rounds they would cost those registers.
+  for (int64_t p = 0; p < depth % kSteps; ++p, a += kSliver, b += kPanel) add_packed_steps<1>(a, b, sums);
+  for (int64_t p = 0; p < depth / kSteps; ++p, a += kSteps * kSliver, b += kSteps * kPanel) {
+    __builtin_prefetch(panel.ahead, 0, 2);
+    panel.ahead += kSteps * panel.ahead_step;
+    add_packed_steps<kSteps>(a, b, sums);
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < kSliver; ++i) {
+    store(sums[i][0], tile + i * kPanel);
+    store(sums[i][1], tile + i * kPanel + kLanes);
+  }
 }
 
 // Where the sums of one block of k go. Every pointer stands for element (0, 0) of the output block.
@@ -161,6 +201,14 @@ template <typename Sliver>
 HWY_INLINE void multiply_and_store(int64_t depth, Sliver a, Panel b, int64_t row, int64_t column,
                                    int64_t rows, int64_t columns, const TileStore& to) {
   prefetch_tile(row, column, rows, to);
+  if constexpr (std::is_same_v<Sliver, PackedSliver>) {
+    if (b.stride == kPanel) {
+      HWY_ALIGN float tile[kSliver * kPanel];
+      multiply_packed(depth, a.data, b, tile);
+      store_tile(tile, kPanel, row, column, rows, columns, to);
+      return;
+    }
+  }
   const bool plain = rows == kSliver && columns == kPanel && to.dtype == DType::f32;
   const VF alpha = hn::Set(DF(), to.alpha);
   float* out = reinterpret_cast<float*>(to.out) + row * to.stride + column;
