@@ -32,9 +32,9 @@ struct StridedSliver {
   HWY_INLINE float at(int row, int64_t p) const { return data[row * stride + p]; }
 };
 
-// kPanel columns of b: packed, or where they lie (`stride` floats from row to row). Every step of k asks for
-// the line at `ahead`, for the second cache, and moves it on by `ahead_step` floats: many lines at once would
-// hold up the loads of a.
+// kPanel columns of b: packed, or where they lie (`stride` floats from row to row). While a packed one is
+// multiplied, each round of steps of k asks for the line at `ahead`, for the second cache, which moves on by
+// `ahead_step` floats a step: many lines at once would hold up the loads of a.
 struct Panel {
   const float* HWY_RESTRICT data;
   int64_t stride;
@@ -42,63 +42,54 @@ struct Panel {
   int64_t ahead_step = 0;
 };
 
+using TileSums = VF[kSliver][2];
+
+HWY_INLINE void clear(TileSums& sums) {
+#pragma GCC unroll 12
+  for (int i = 0; i < kSliver; ++i) sums[i][0] = sums[i][1] = hn::Zero(DF());
+}
+
+// Adds kSteps steps of k, from p on; b is the panel's row p.
+template <int64_t kSteps, typename Sliver>
+HWY_INLINE void add_steps(Sliver a, int64_t p, const float* HWY_RESTRICT b, int64_t stride, TileSums& sums) {
+#pragma GCC unroll 4
+  for (int64_t step = 0; step < kSteps; ++step, ++p, b += stride) {
+    const VF b0 = hn::LoadU(DF(), b), b1 = hn::LoadU(DF(), b + kLanes);
+#pragma GCC unroll 12
+    for (int i = 0; i < kSliver; ++i) {
+      const VF value = hn::Set(DF(), a.at(i, p));
+      sums[i][0] = hn::MulAdd(value, b0, sums[i][0]);
+      sums[i][1] = hn::MulAdd(value, b1, sums[i][1]);
+    }
+  }
+}
+
 // sums[i, j] = sum over p < depth of a[i, p] * b[p, j] for a sliver and a panel; finish(i, left, right) takes
 // each row of sums.
 template <typename Sliver, typename Finish>
 HWY_INLINE void multiply_tile(int64_t depth, Sliver a, Panel panel, Finish finish) {
-  const DF d;
-  VF sums[kSliver][2];
-#pragma GCC unroll 12
-  for (int i = 0; i < kSliver; ++i) sums[i][0] = sums[i][1] = hn::Zero(d);
+  TileSums sums;
+  clear(sums);
   const float* HWY_RESTRICT b = panel.data;
-  const float* ahead = panel.ahead;
-  for (int64_t p = 0; p < depth; ++p) {
-    const VF b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + kLanes);
-    __builtin_prefetch(ahead, 0, 2);
-#pragma GCC unroll 12
-    for (int i = 0; i < kSliver; ++i) {
-      const VF value = hn::Set(d, a.at(i, p));
-      sums[i][0] = hn::MulAdd(value, b0, sums[i][0]);
-      sums[i][1] = hn::MulAdd(value, b1, sums[i][1]);
-    }
-    b += panel.stride;
-    ahead += panel.ahead_step;
-  }
+  for (int64_t p = 0; p < depth; ++p, b += panel.stride) add_steps<1>(a, p, b, panel.stride, sums);
 #pragma GCC unroll 12
   for (int i = 0; i < kSliver; ++i) finish(i, sums[i][0], sums[i][1]);
 }
 
-// Adds kSteps steps of k to the sums of a packed sliver and a packed panel.
-template <int64_t kSteps>
-HWY_INLINE void add_packed_steps(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
-                                 VF (&sums)[kSliver][2]) {
-#pragma GCC unroll 4
-  for (int64_t step = 0; step < kSteps; ++step, a += kSliver, b += kPanel) {
-    const VF b0 = hn::LoadU(DF(), b), b1 = hn::LoadU(DF(), b + kLanes);
-#pragma GCC unroll 12
-    for (int i = 0; i < kSliver; ++i) {
-      const VF value = hn::Set(DF(), a[i]);
-      sums[i][0] = hn::MulAdd(value, b0, sums[i][0]);
-      sums[i][1] = hn::MulAdd(value, b1, sums[i][1]);
-    }
-  }
-}
-
-// multiply_tile of packed operands, where most of the time goes: sums to `tile`, kPanel floats a row. Not
-// inlined, since its registers are all in use.
-inline HWY_NOINLINE void multiply_packed(int64_t depth, const float* HWY_RESTRICT a, Panel panel,
-                                         float* tile) {
+// The same for packed operands, where most of the time goes; the sums go to `tile`, kPanel floats a row. Not
+// inlined, since it needs all registers.
+inline HWY_NOINLINE void multiply_packed(int64_t depth, PackedSliver a, Panel panel, float* tile) {
   constexpr int64_t kSteps = kLanes == 16 ? 2 : 4;
-  VF sums[kSliver][2];
-#pragma GCC unroll 12
-  for (int i = 0; i < kSliver; ++i) sums[i][0] = sums[i][1] = hn::Zero(DF());
+  TileSums sums;
+  clear(sums);
   const float* HWY_RESTRICT b = panel.data;
   // Steps that fill no round come first: behind the rounds they would cost those registers.
-  for (int64_t p = 0; p < depth % kSteps; ++p, a += kSliver, b += kPanel) add_packed_steps<1>(a, b, sums);
-  for (int64_t p = 0; p < depth / kSteps; ++p, a += kSteps * kSliver, b += kSteps * kPanel) {
+  int64_t p = 0;
+  for (; p < depth % kSteps; ++p, b += kPanel) add_steps<1>(a, p, b, kPanel, sums);
+  for (; p < depth; p += kSteps, b += kSteps * kPanel) {
     __builtin_prefetch(panel.ahead, 0, 2);
     panel.ahead += kSteps * panel.ahead_step;
-    add_packed_steps<kSteps>(a, b, sums);
+    add_steps<kSteps>(a, p, b, kPanel, sums);
   }
 #pragma GCC unroll 12
   for (int i = 0; i < kSliver; ++i) {
@@ -204,7 +195,7 @@ HWY_INLINE void multiply_and_store(int64_t depth, Sliver a, Panel b, int64_t row
   if constexpr (std::is_same_v<Sliver, PackedSliver>) {
     if (b.stride == kPanel) {
       HWY_ALIGN float tile[kSliver * kPanel];
-      multiply_packed(depth, a.data, b, tile);
+      multiply_packed(depth, a, b, tile);
       store_tile(tile, kPanel, row, column, rows, columns, to);
       return;
     }
