@@ -57,7 +57,7 @@ function overview(run) {
     ["tokens per second", number(Math.round(run.tokens_per_second))],
     ["time of the steps", duration(run.seconds)],
     ["memory planned", bytes(run.planned_bytes)],
-    ["memory observed", run.observed_peak_bytes ? bytes(run.observed_peak_bytes) : null],
+    ["memory of the process", run.observed_peak_bytes ? bytes(run.observed_peak_bytes) : null],
   ]);
 }
 
@@ -76,12 +76,14 @@ function health(run) {
   table(more, heads, lines.slice(shown));
 }
 
-function memory(facts) {
+function memory(facts, run) {
   if (!facts) return;
   const made = section("Memory of one training step",
     `Planned before the run: ${bytes(facts.arena_bytes)} in all, of which ${bytes(facts.work_bytes)} is work memory ` +
     `(no arrangement can need less than ${bytes(facts.lower_bound_bytes)}). The picture shows the work memory alive ` +
-    "during each operation; weights, adapter and optimiser state stay for the whole run and are listed below.");
+    "during each operation; weights, adapter and optimiser state stay for the whole run and are listed below." +
+    (run.observed_peak_bytes > facts.arena_bytes ? ` The process held ${bytes(run.observed_peak_bytes)} at most: besides ` +
+      "what was planned, what it read of the model's file, the data set and the program itself." : ""));
   const used = facts.uses.map((name, i) => i).filter((i) => facts.live.some((row) => row[i] > 0));
   const totals = facts.live.map((row) => row.reduce((a, b) => a + b, 0));
   const high = totals.reduce((a, b) => Math.max(a, b), 0), peak = totals.indexOf(high);
@@ -189,7 +191,7 @@ if (data.runs.length === 1) {
   overview(run);
   health(run);
   curves(data.runs);
-  memory(run.facts.memory);
+  memory(run.facts.memory, run);
   kernels(run.facts.kernels);
   dataFacts(run.facts.data);
   samples(run.facts.samples);
