@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "base/json.h"
 #include "io/checkpoint.h"
@@ -275,6 +276,28 @@ TEST_F(CheckpointFamilies, ScaledEightBitWeightsGiveWhatTheirValuesGive) {
   const auto refused = open_model(write("without_scales"));
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().text().find("scales"), std::string::npos) << refused.error().text();
+}
+
+// Also of weights that are read turned round, cut, or joined from several tensors.
+TEST_F(CheckpointFamilies, ATensorWithoutValuesIsRefused) {
+  for (const char* name : {"gpt2", "mixtral", "openai_gpt", "qwen3_next"}) {
+    const GoldenReference packed =
+        open_golden(source_tree() + "/tests/golden_packed/" + name + ".safetensors");
+    tensors.clear();
+    open_folder(packed.folder, packed.tokens);
+    for (Stored& tensor : tensors) {
+      const Stored kept = std::exchange(tensor, Stored{tensor.name, tensor.dtype, tensor.shape, {}});
+      for (size_t axis = 0; axis < kept.shape.size(); ++axis) {
+        tensor.shape = kept.shape;
+        tensor.shape[axis] = 0;
+        const auto model = open_model(write("empty"));
+        ASSERT_FALSE(model.ok()) << name << ": " << kept.name << ", axis " << axis;
+        EXPECT_NE(model.error().text().find(kept.name + ": its shape is"), std::string::npos)
+            << model.error().text();
+      }
+      tensor = kept;
+    }
+  }
 }
 
 TEST_F(CheckpointFamilies, TheHeadIsTiedAsTheConfigurationSays) {

@@ -5,162 +5,27 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <limits>
-#include <set>
 #include <sstream>
 
 #include "io/checkpoint.h"
 #include "io/gguf_writer.h"
+#include "tests/gguf_header.h"
 #include "tests/gguf_matrices.h"
 #include "tests/golden_reference.h"
 
 namespace tenon {
 namespace {
 
-// A golden's configuration, and the header that is made of it.
-struct Converter {
+// A golden's weights, and the tensors that are made of them.
+struct Converter : GoldenConfig {
   const ConvertedFamily& family;
-  const Json& config;
   std::vector<Matrix> matrices;
   std::map<std::string, Matrix> stacked;
   std::map<std::string, std::vector<float>> lists;  // of the metadata
 
+  Converter(const ConvertedFamily& of, const Json& json) : GoldenConfig{json}, family(of) {}
+
   bool does(const char* action) const { return family.does(action); }
-
-  const Json* find(const std::string& key) const {
-    const Json* at = &config;
-    std::istringstream parts(key);
-    for (std::string part; std::getline(parts, part, '.');) {
-      if (!at->contains(part) || (*at)[part].is_null()) return nullptr;
-      at = &(*at)[part];
-    }
-    return at;
-  }
-  int64_t size(std::initializer_list<const char*> keys) const {
-    for (const char* key : keys) {
-      if (const Json* value = find(key)) return value->get<int64_t>();
-    }
-    ADD_FAILURE() << "no size " << *keys.begin();
-    return 1;
-  }
-  int64_t size(const char* key) const { return size({key}); }
-  int64_t heads() const { return size({"num_attention_heads", "n_heads", "n_head"}); }
-
-  int64_t head_dim() const {
-    if (config.contains("qk_rope_head_dim")) return size("qk_rope_head_dim");
-    return find("head_dim") ? size("head_dim") : size({"hidden_size", "d_model"}) / heads();
-  }
-
-  // Layers that predict further tokens are blocks of GGUF.
-  int64_t further_layers() const { return config.value("num_nextn_predict_layers", int64_t{0}); }
-
-  // Of layers with attention, a state or neither; Jamba's come at regular distances.
-  std::vector<std::string> layer_kinds() const {
-    std::vector<std::string> kinds;
-    for (const char* key : {"layer_types", "layers_block_type"}) {
-      if (!config.contains(key)) continue;
-      kinds = config[key].get<std::vector<std::string>>();
-    }
-    if (!config.contains("attn_layer_period")) return kinds;
-    for (int64_t i = 0; i < size("num_hidden_layers"); ++i) {
-      const bool attends = i % size("attn_layer_period") == size("attn_layer_offset");
-      kinds.push_back(attends ? "full_attention" : "mamba");
-    }
-    return kinds;
-  }
-
-  void add_value(GgufHeader& header, const std::string& key, const Json& value) const {
-    if (value.is_boolean()) {
-      header.add_bool(key, value.get<bool>());
-    } else if (value.is_number_integer()) {
-      int64_t count = value.get<int64_t>();
-      if (key.ends_with(".block_count")) count += further_layers();
-      header.add_u32(key, static_cast<uint32_t>(count));
-    } else if (value.is_string()) {
-      header.add_string(key, value.get<std::string>());
-    } else if (value.is_array()) {
-      header.add_i32s(key, value.get<std::vector<int32_t>>());
-    } else {
-      header.add_f32(key, value.get<float>());
-    }
-  }
-
-  static void add_flags(GgufHeader& header, const std::string& key, const std::vector<bool>& flags) {
-    std::vector<std::byte> raw;
-    for (const bool flag : flags) raw.push_back(std::byte{flag});
-    header.add(key, {GgufType::array, GgufType::boolean, static_cast<int64_t>(raw.size()), raw});
-  }
-
-  // Shares as deviations of a normal distribution, by bisection; nothing lies below none.
-  static std::vector<float> quantiles(const std::vector<double>& shares) {
-    std::vector<float> out;
-    for (const double share : shares) {
-      double low = -10, high = 10;
-      for (int i = 0; i < 100; ++i) {
-        const double middle = (low + high) / 2;
-        (0.5 * std::erfc(-middle / std::sqrt(2.0)) < share ? low : high) = middle;
-      }
-      out.push_back(share > 0 ? static_cast<float>(low) : -std::numeric_limits<float>::infinity());
-    }
-    return out;
-  }
-
-  void add_metadata(GgufHeader& header, const ConvertedFamily::Metadata& data) const {
-    const std::string &key = data.gguf, &kind = data.kind;
-    if (kind == "value") return add_value(header, key, Json::parse(data.words[0]));
-    const Json& value = *find(data.words[0]);
-    if (kind == "key") return add_value(header, key, value);
-    if (kind == "quantiles") return header.add_f32s(key, quantiles(value.get<std::vector<double>>()));
-    if (kind == "sections") {
-      auto sections = value.get<std::vector<int32_t>>();
-      sections.resize(4);
-      return header.add_i32s(key, sections);
-    }
-    if (kind == "flags") {
-      std::vector<bool> flags;
-      for (const std::string& each : layer_kinds()) flags.push_back(each == data.words[1]);
-      return add_flags(header, key, flags);
-    }
-    const int64_t first = value.get<int64_t>();
-    if (kind == "list") {
-      std::vector<int32_t> values;
-      for (const std::string& each : layer_kinds())
-        values.push_back(each == data.words[1] ? static_cast<int32_t>(first) : 0);
-      return header.add_i32s(key, values);
-    }
-    const int64_t second = size(data.words[1].c_str());
-    add_value(header, key, Json(kind == "sum" ? first + second : first * second));
-  }
-
-  GgufHeader header() const {
-    const std::string& name = family.architecture;
-    GgufHeader header;
-    header.add_string("general.architecture", name);
-    std::set<std::string> added;
-    for (const ConvertedFamily::Metadata& data : family.keys) {
-      const bool there = data.kind == "value" || find(data.words[0]);
-      if (there && added.insert(data.gguf).second) add_metadata(header, data);
-    }
-    for (const auto& [key, values] : lists) header.add_f32s(key, values);
-    if (!config.contains("rope_parameters")) return header;
-    const Json& rope = config["rope_parameters"];
-    const Json& full = rope.contains("full_attention") ? rope["full_attention"] : rope;
-    header.add_f32(name + ".rope.freq_base", full["rope_theta"].get<float>());
-    const double part = full.value("partial_rotary_factor", 1.0);
-    const double rotated = part * static_cast<double>(head_dim());
-    header.add_u32(name + ".rope.dimension_count", static_cast<uint32_t>(rotated));
-    if (full.value("rope_type", "default") == "yarn") add_yarn(header, full);
-    return header;
-  }
-
-  void add_yarn(GgufHeader& header, const Json& rope) const {
-    const std::string prefix = family.architecture + ".rope.scaling.";
-    header.add_string(prefix + "type", "yarn");
-    header.add_f32(prefix + "factor", rope["factor"].get<float>());
-    header.add_u32(prefix + "original_context_length",
-                   rope["original_max_position_embeddings"].get<uint32_t>());
-    header.add_f32(prefix + "yarn_log_multiplier", 0.1F * rope["mscale_all_dim"].get<float>());
-  }
 
   static Matrix as_rows(const Matrix& m) {  // a bias [experts, n] as [experts, 1, n]
     return {m.name, Shape{m.shape[0], 1, m.shape[1]}, m.values};
@@ -405,7 +270,7 @@ struct Converter {
           {"blk." + std::to_string(size("num_hidden_layers") + i) + ".nextn.enorm.weight", Shape{2}, {1, 1}});
     std::vector<TensorSpec> specs;
     for (const Matrix& m : matrices) specs.push_back({m.name, DType::f32, m.shape});
-    auto writer = create_gguf(path, header(), specs);
+    auto writer = create_gguf(path, converted_header(family, *this, lists), specs);
     ASSERT_TRUE(writer.ok()) << writer.error().text();
     for (const Matrix& m : matrices)
       ASSERT_TRUE(writer->append(m.name, std::as_bytes(std::span(m.values))).ok());
@@ -459,7 +324,7 @@ void use_llama_cpp_settings(const ConvertedFamily& family, Json& config) {
 
 void write_converted(const ConvertedFamily& family, const Json& config, const std::string& folder,
                      const std::string& path) {
-  Converter{family, config, {}, {}, {}}.write(folder, path);
+  Converter(family, config).write(folder, path);
 }
 
 }  // namespace tenon

@@ -47,8 +47,7 @@ Command doctor_command() {
   command.summary = "Write down what this machine offers";
   command.details =
       "env prints the facts of the device in the form of facts/*.json: what `tenon plan --facts` takes to "
-      "plan "
-      "for this machine on another one.";
+      "plan for this machine on another one.";
   command.example =
       "tenon doctor env > here.json\n"
       "tenon doctor env --device cuda > gpu.json";

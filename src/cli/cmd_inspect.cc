@@ -135,6 +135,68 @@ Status inspect_words(Arguments& a) {
   return is_kind ? inspect_data(a) : inspect(a);
 }
 
+std::vector<Option> inspect_options(Arguments& a) {
+  return {{"json", &a.json, "Print JSON"},
+          {"tensors", &a.tensors, "List every tensor"},
+          {.name = "model",
+           .target = &a.data.model,
+           .help = "Model whose tokenizer and template to use",
+           .value_name = "PATH",
+           .group = "data sets"},
+          {.name = "template",
+           .target = &a.data.chat_template,
+           .help = "Chat template to use instead of the model's own",
+           .value_name = "FILE",
+           .group = "data sets"},
+          {.name = "train-on",
+           .target = &a.data.train_on,
+           .help = "Tokens that the loss would count",
+           .choices = {"answers", "last", "all"},
+           .group = "data sets"},
+          {.name = "too-long",
+           .target = &a.data.too_long,
+           .help = "What happens to rows of more than --max-tokens tokens",
+           .choices = {"error", "cut", "skip"},
+           .group = "data sets"},
+          {.name = "max-tokens",
+           .target = &a.data.max_tokens,
+           .help = "Longest row in tokens",
+           .range = between(1, 1 << 24),
+           .group = "data sets"},
+          {.name = "rows",
+           .target = &a.data.max_rows,
+           .help = "Rows to read, chosen at random; 0 is all",
+           .range = at_least(0),
+           .group = "data sets"},
+          {.name = "show",
+           .target = &a.data.examples,
+           .help = "Rows to show with the trained text marked",
+           .range = at_least(0),
+           .group = "data sets"},
+          {.name = "eval-data",
+           .target = &a.data.eval_data,
+           .help = "Rows to look for in the data: what an evaluation asks, training should not hold",
+           .value_name = "FILE",
+           .repeatable = true,
+           .group = "data sets"},
+          columns_option(&a.data.columns, "data sets"),
+          clock_option(&a.data.clock, "data sets"),
+          {.name = "row",
+           .target = &a.chat_template.row,
+           .help = "Row to show, counted from 0",
+           .range = at_least(0),
+           .group = "templates"},
+          {.name = "text",
+           .target = &a.text,
+           .help = "Text to compare two tokenizers on, in place of a paragraph in 53 languages",
+           .group = "tokenizers"},
+          {.name = "file",
+           .target = &a.text_file,
+           .help = "The same from a file",
+           .value_name = "FILE",
+           .group = "tokenizers"}};
+}
+
 }  // namespace
 
 Command inspect_command() {
@@ -143,16 +205,12 @@ Command inspect_command() {
       .name = "inspect",
       .summary = "Say what a model, adapter, tokenizer or data set is",
       .details =
-          "Of a data set with --model: rows, their lengths in tokens, rows cut or left out, begin and end "
-          "tokens, "
-          "and examples with the trained text marked.\n\n"
-          "inspect tokenizer A says what to know before tuning: what it puts around a text, how it cuts, "
-          "entries "
-          "that no text gives, tokens a text costs by language; with B, where the two differ. inspect "
-          "template "
-          "MODEL sets the training text of a conversation beside the prompt that a server would give, token "
-          "by "
-          "token.",
+          "Of a data set with --model: rows, their lengths in tokens, rows cut or left out, begin and "
+          "end tokens, and examples with the trained text marked.\n\n"
+          "inspect tokenizer A says what to know before tuning: what it puts around a text, how it "
+          "cuts, entries that no text gives, tokens a text costs by language; with B, where the two "
+          "differ. inspect template MODEL sets the training text of a conversation beside the prompt "
+          "that a server would give, token by token.",
       .example =
           "tenon inspect models/small\ntenon inspect train.jsonl --model models/small --max-tokens 1024\n"
           "tenon inspect tokenizer models/small\ntenon inspect tokenizer models/small small.gguf\n"
@@ -160,65 +218,7 @@ Command inspect_command() {
       .positionals = {{"PATH", &a->words,
                        "Model folder, GGUF or safetensors file, adapter folder, tokenizer file, or data set; "
                        "or tokenizer A [B], template MODEL [ROWS...], data ROWS..."}},
-      .options = {{"json", &a->json, "Print JSON"},
-                  {"tensors", &a->tensors, "List every tensor"},
-                  {.name = "model",
-                   .target = &a->data.model,
-                   .help = "Model whose tokenizer and template to use",
-                   .value_name = "PATH",
-                   .group = "data sets"},
-                  {.name = "template",
-                   .target = &a->data.chat_template,
-                   .help = "Chat template to use instead of the model's own",
-                   .value_name = "FILE",
-                   .group = "data sets"},
-                  {.name = "train-on",
-                   .target = &a->data.train_on,
-                   .help = "Tokens that the loss would count",
-                   .choices = {"answers", "last", "all"},
-                   .group = "data sets"},
-                  {.name = "too-long",
-                   .target = &a->data.too_long,
-                   .help = "What happens to rows of more than --max-tokens tokens",
-                   .choices = {"error", "cut", "skip"},
-                   .group = "data sets"},
-                  {.name = "max-tokens",
-                   .target = &a->data.max_tokens,
-                   .help = "Longest row in tokens",
-                   .range = between(1, 1 << 24),
-                   .group = "data sets"},
-                  {.name = "rows",
-                   .target = &a->data.max_rows,
-                   .help = "Rows to read, chosen at random; 0 is all",
-                   .range = at_least(0),
-                   .group = "data sets"},
-                  {.name = "show",
-                   .target = &a->data.examples,
-                   .help = "Rows to show with the trained text marked",
-                   .range = at_least(0),
-                   .group = "data sets"},
-                  {.name = "eval-data",
-                   .target = &a->data.eval_data,
-                   .help = "Rows to look for in the data: what an evaluation asks, training should not hold",
-                   .value_name = "FILE",
-                   .repeatable = true,
-                   .group = "data sets"},
-                  columns_option(&a->data.columns, "data sets"),
-                  clock_option(&a->data.clock, "data sets"),
-                  {.name = "row",
-                   .target = &a->chat_template.row,
-                   .help = "Row to show, counted from 0",
-                   .range = at_least(0),
-                   .group = "templates"},
-                  {.name = "text",
-                   .target = &a->text,
-                   .help = "Text to compare two tokenizers on, in place of a paragraph in 53 languages",
-                   .group = "tokenizers"},
-                  {.name = "file",
-                   .target = &a->text_file,
-                   .help = "The same from a file",
-                   .value_name = "FILE",
-                   .group = "tokenizers"}},
+      .options = inspect_options(*a),
       .prepare = {},
       .run = [a] { return inspect_words(*a); },
   };

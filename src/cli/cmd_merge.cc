@@ -64,9 +64,8 @@ Command merge_command() {
   command.name = "merge";
   command.summary = "Fold an adapter into its base model";
   command.details =
-      "Writes a Hugging Face folder in safetensors, one weight in memory at a time, and compares its logits "
-      "with the "
-      "live adapter's before it takes its name.";
+      "Writes a Hugging Face folder in safetensors, one weight in memory at a time, and compares its "
+      "logits with the live adapter's before it takes its name.";
   command.example = "tenon merge --model MODEL --adapter RUN/adapter --out MERGED";
   command.options = {
       {"model", &a->request.model, "Model folder or GGUF file", "PATH", {}, {}, false, true},

@@ -33,12 +33,9 @@ constexpr const char* kHeading =
 constexpr const char* kPublished =
     "\n## Published models\n\n"
     "By `tenon models --markdown` over their configurations: parameters, what decoding keeps in bf16 (for "
-    "each token, "
-    "and for a sequence whatever its length, windows included), memory of LoRA training of rank 64 on all "
-    "linear "
-    "layers with 2 x 2048 tokens a step in bf16, every block recomputed, and the kernel that attention would "
-    "run on "
-    "a plain CPU.\n\n";
+    "each token, and for a sequence whatever its length, windows included), memory of LoRA training of "
+    "rank 64 on all linear layers with 2 x 2048 tokens a step in bf16, every block recomputed, and the "
+    "kernel that attention would run on a plain CPU.\n\n";
 
 // Lines of cells as a table for a terminal or as Markdown.
 class Lines {
@@ -180,14 +177,10 @@ Command models_command() {
   command.summary = "List the architectures, or say what models take";
   command.details =
       "Without paths: the families, the model_type and GGUF names they go by, and architectures that are "
-      "left out, "
-      "with the reason. With folders or config.json files: parameters, layers, bytes that decoding keeps "
-      "(bf16), "
-      "memory of LoRA training (rank 64, all linear layers, all blocks recomputed) and the attention kernel, "
-      "from "
-      "the configuration alone; and for folders with a tokenizer, how many things there are to mind in it "
-      "and in "
-      "the chat template (`tenon inspect` names them).";
+      "left out, with the reason. With folders or config.json files: parameters, layers, bytes that "
+      "decoding keeps (bf16), memory of LoRA training (rank 64, all linear layers, all blocks recomputed) "
+      "and the attention kernel, from the configuration alone; and for folders with a tokenizer, how many "
+      "things there are to mind in it and in the chat template (`tenon inspect` names them).";
   command.example = "tenon models\ntenon models MODEL CONFIG.json";
   command.positionals = {{"PATH", &a->paths, "Model folders or config.json files", false}};
   command.options = {{"markdown", &a->markdown, "Print Markdown"}};

@@ -148,10 +148,8 @@ Command plan_command() {
   command.summary = "Show the exact memory of a run without running it";
   command.details =
       "Takes train's options or a recipe file, or --prefill or --decode for generation. Prints bytes by "
-      "role, the peak "
-      "and what is alive at it, the lower bound, and whether it fits --memory; exits with 3 where it does "
-      "not, naming "
-      "the nearest settings that do.";
+      "role, the peak and what is alive at it, the lower bound, and whether it fits --memory; exits with "
+      "3 where it does not, naming the nearest settings that do.";
   command.example =
       "tenon plan --model MODEL --tokens-per-step 2048 --rank 16 --memory 8GiB\n"
       "tenon plan recipe.yaml --steps\n"

@@ -47,11 +47,9 @@ Command probe_command() {
   command.summary =
       "Write logits, loss and gradients for given token ids, to compare with another implementation";
   command.details =
-      "Reads input_ids and labels (i32 [batch, tokens]; -100 is not trained; labels are shifted inside) and "
-      "writes "
-      "logits, loss, and what else is asked for, in the checkpoint's own names and shapes. It goes through "
-      "the same "
-      "programs, plan and kernels as training and generation.";
+      "Reads input_ids and labels (i32 [batch, tokens]; -100 is not trained; labels are shifted inside) "
+      "and writes logits, loss, and what else is asked for, in the checkpoint's own names and shapes. It "
+      "goes through the same programs, plan and kernels as training and generation.";
   command.example =
       "tenon probe --model MODEL --tokens in.safetensors --out out.safetensors --grads all --greedy 24";
   command.options = {

@@ -102,9 +102,8 @@ Command render_command() {
       .summary = "Print what the chat template makes of a conversation",
       .details =
           "The conversation is a JSON object with \"messages\" and, where they are wanted, \"tools\", "
-          "\"documents\" and any other variable of the template. The text is printed byte for byte, without "
-          "a "
-          "line end of its own.",
+          "\"documents\" and any other variable of the template. The text is printed byte for byte, "
+          "without a line end of its own.",
       .example =
           "tenon render models/small conversation.json --generation-prompt\n"
           "tenon render template.jinja conversation.json --set bos_token='<s>' --set enable_thinking=false",

@@ -246,8 +246,7 @@ Command runs_command() {
   command.summary = "List run folders, show one, or compare two";
   command.details =
       "list takes folders that hold runs (default: this one); show takes one run; compare takes two and "
-      "shows "
-      "which settings and files differ, and from which step on the results do.";
+      "shows which settings and files differ, and from which step on the results do.";
   command.example =
       "tenon runs list\n"
       "tenon runs show RUN\n"

@@ -86,8 +86,7 @@ Command tokenize_command() {
       .summary = "Print the token ids of a text",
       .details =
           "The text is that of --text, of --file, or standard input, all of it as it stands. With --jsonl "
-          "each "
-          "line of the file is a JSON string and gives one line, a JSON array of ids.",
+          "each line of the file is a JSON string and gives one line, a JSON array of ids.",
       .example =
           "tenon tokenize models/small --text 'Hello there'\ntenon tokenize tokenizer.json --jsonl "
           "texts.jsonl",

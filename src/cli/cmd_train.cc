@@ -244,11 +244,10 @@ Command train_command() {
   command.name = "train";
   command.summary = "Fine-tune a model on a data set";
   command.details =
-      "Options and recipe files use the same names; options given with a recipe file come on top of it. The "
-      "run folder "
-      "receives the effective recipe, a record of every step, checkpoints, and the adapter in PEFT format. "
-      "Ctrl-C "
-      "saves and ends; --resume continues with the same bits as if nothing had happened.";
+      "Options and recipe files use the same names; options given with a recipe file come on top of it. "
+      "The run folder receives the effective recipe, a record of every step, checkpoints, and the adapter "
+      "in PEFT format. Ctrl-C saves and ends; --resume continues with the same bits as if nothing had "
+      "happened.";
   command.example =
       "tenon train --model MODEL --data rows.jsonl --out RUN --rank 16 --lr 2e-4 --epochs 2\n"
       "tenon train recipe.yaml --lr 1e-4";

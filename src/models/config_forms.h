@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "models/model_spec.h"
+#include "models/stored_block.h"
 
 namespace tenon {
 

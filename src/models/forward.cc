@@ -12,6 +12,7 @@
 #include "models/cache_layout.h"
 #include "models/layers.h"
 #include "models/rope.h"
+#include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"

@@ -4,6 +4,7 @@
 #include "models/attend.h"
 #include "models/cache_layout.h"
 #include "models/layers.h"
+#include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/biased_attention.h"

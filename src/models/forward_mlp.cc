@@ -1,5 +1,6 @@
 // Builds the feed-forward layers of a forward Program: MLPs and experts.
 #include "models/layers.h"
+#include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/broadcast.h"
 #include "ops/cast.h"

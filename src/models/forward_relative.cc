@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/attend.h"
+#include "ops/activation.h"
 #include "ops/add.h"
 #include "ops/broadcast.h"
 #include "ops/columns.h"

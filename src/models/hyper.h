@@ -1,9 +1,12 @@
 // Fills in hyper-connections, whose weights checkpoints keep as path + "fn", "base" and "scale".
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "models/model_spec.h"
+#include "models/streams_spec.h"
+#include "ops/sinkhorn.h"
 
 namespace tenon {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "models/config_reader.h"
-#include "models/model_spec.h"
+#include "models/recurrence_spec.h"
 
 namespace tenon {
 

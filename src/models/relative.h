@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "models/attention_spec.h"
 #include "models/config_reader.h"
+#include "models/layer_spec.h"
 #include "models/model_spec.h"
 
 namespace tenon {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "models/config_reader.h"
+#include "models/layer_spec.h"
 #include "models/model_spec.h"
 
 namespace tenon {

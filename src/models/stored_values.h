@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "io/checkpoint.h"
-#include "models/model_spec.h"
+#include "models/stored_block.h"
 
 namespace tenon {
 
@@ -26,9 +26,9 @@ struct StoredScales {
   int64_t grid_rows = 1, grid_columns = 1;
 };
 
-// A block of a weight and the stored block that it comes from (model_spec.h), with what the file says of the
-// tensor. `rope_heads` > 0: GGUF keeps rotary pairs next to each other in q and k; their rows are put back to
-// the half-split order, by head.
+// A block of a weight and the stored block that it comes from (stored_block.h), with what the file says of
+// the tensor. `rope_heads` > 0: GGUF keeps rotary pairs next to each other in q and k; their rows are put
+// back to the half-split order, by head.
 struct SourceBlock : StoredBlock {
   Shape stored_shape;  // of values
   DType stored = DType::f32;

@@ -5,15 +5,12 @@
 #include <algorithm>
 
 #include "models/gguf_names.h"
+#include "models/matrix_shape.h"
 
 namespace tenon {
 namespace {
 
 constexpr int64_t kMxBlock = 32;
-
-int64_t columns_of(const Shape& shape) {
-  return shape.rank() < 2 ? 1 : shape[-1];
-}
 
 StoredCode code_of(const CheckpointTensor& tensor) {
   switch (tensor.code) {
@@ -57,7 +54,8 @@ PartScales scales_of(const Checkpoint& checkpoint, const SourceBlock& block) {
 
 // A piece of a vector, as one row.
 bool is_vector(const SourceBlock& block, int64_t columns) {
-  return columns == 1 && columns_of(block.stored_shape) == 1 && block.stride == 1 && block.rope_heads == 0;
+  return columns == 1 && as_matrix(block.stored_shape).columns == 1 && block.stride == 1 &&
+         block.rope_heads == 0;
 }
 
 StoredPart part_of(const Checkpoint& checkpoint, const SourceBlock& block, int64_t columns, DType dtype) {
@@ -73,7 +71,7 @@ StoredPart part_of(const Checkpoint& checkpoint, const SourceBlock& block, int64
     out.rows = 1, out.columns = block.rows, out.from_column = block.from_row;
     return out;
   }
-  out.row_bytes = row_bytes(out, columns_of(block.stored_shape));
+  out.row_bytes = row_bytes(out, as_matrix(block.stored_shape).columns);
   out.unchanged = is_block_quantised(dtype) && dtype == block.stored;
   out.from_row = block.from_row, out.from_column = block.from_column;
   if (block.transposed) {
@@ -103,7 +101,7 @@ bool stored_place(const StoredPart& part, int64_t columns, int64_t element, int6
 }  // namespace
 
 std::vector<StoredPart> weight_parts(const Checkpoint& checkpoint, const WeightSource& source, DType dtype) {
-  const int64_t columns = columns_of(source.shape);
+  const int64_t columns = as_matrix(source.shape).columns;
   std::vector<StoredPart> parts;
   const bool other_values =
       std::any_of(source.blocks.begin(), source.blocks.end(),
@@ -118,7 +116,7 @@ std::vector<StoredPart> weight_parts(const Checkpoint& checkpoint, const WeightS
 }
 
 Error not_finite_error(const Checkpoint& checkpoint, const WeightSource& source, int64_t element) {
-  const int64_t columns = columns_of(source.shape);
+  const int64_t columns = as_matrix(source.shape).columns;
   std::string tensor = source.name;
   int64_t row = element / columns, column = element % columns;
   for (const SourceBlock& block : source.blocks) {

@@ -178,9 +178,8 @@ TEST(ChatTemplateErrors, SayWhere) {
   EXPECT_EQ(error.subject, "t:2:8");
   EXPECT_EQ(error_of("{{ x|nope }}").message, "No filter named 'nope'.");
   EXPECT_EQ(error_of("{% if a %}{% endfor %}").message,
-            "Encountered unknown tag 'endfor'. Jinja was looking for the following tags: 'elif' or 'else' or "
-            "'endif'. "
-            "The innermost block that needs to be closed is 'if'.");
+            "Encountered unknown tag 'endfor'. Jinja was looking for the following tags: 'elif' or "
+            "'else' or 'endif'. The innermost block that needs to be closed is 'if'.");
 }
 
 TEST(ChatTemplateErrors, BadInputIsRefused) {

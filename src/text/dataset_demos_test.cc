@@ -52,8 +52,7 @@ const Refused kRefused[] = {
      "the row has no known format; its keys are: task_id, prompt, entry_point, canonical_solution, test"},
     {"TruthfulQA.csv",
      "the row has no known format; its keys are: Type, Category, Question, Best Answer, Correct Answers, "
-     "Incorrect "
-     "Answers, Source"},
+     "Incorrect Answers, Source"},
     {"alpaca_seed_tasks.jsonl",
      "the row has no known format; its keys are: id, name, instruction, instances, is_classification"},
     {"gsm8k/train.jsonl", "the row has no known format; its keys are: question, answer"},

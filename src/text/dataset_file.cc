@@ -14,10 +14,8 @@ constexpr const char* kNoRowHint = "Give a file with at least one row of message
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kKindsHint =
     "Rows come as JSONL (one JSON object a line), as one JSON list of objects, as .csv or as .tsv with a "
-    "header "
-    "line, or as plain text in .txt or .md; each may be packed with gzip or zstd. Parquet: write it as "
-    "JSONL, "
-    "as in pandas.read_parquet(FILE).to_json(OUT, orient='records', lines=True).";
+    "header line, or as plain text in .txt or .md; each may be packed with gzip or zstd. Parquet: write "
+    "it as JSONL, as in pandas.read_parquet(FILE).to_json(OUT, orient='records', lines=True).";
 
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';

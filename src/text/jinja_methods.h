@@ -30,6 +30,15 @@ Value partition(Runtime& runtime, const Value& self, CallArguments arguments);
 Value rpartition(Runtime& runtime, const Value& self, CallArguments arguments);
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
 
+// The searching methods of str (jinja_search.cc).
+Value find_method(Runtime& runtime, const Value& self, CallArguments arguments);
+Value rfind_method(Runtime& runtime, const Value& self, CallArguments arguments);
+Value index_method(Runtime& runtime, const Value& self, CallArguments arguments);
+Value rindex_method(Runtime& runtime, const Value& self, CallArguments arguments);
+Value count_method(Runtime& runtime, const Value& self, CallArguments arguments);
+Value startswith(Runtime& runtime, const Value& self, CallArguments arguments);
+Value endswith(Runtime& runtime, const Value& self, CallArguments arguments);
+
 // Replaces up to `count` times (all when negative).
 std::string replace_text(Runtime& runtime, std::string_view text, std::string_view from, std::string_view to,
                          int64_t count);

@@ -46,11 +46,6 @@ HWY_INLINE TileStore tile_store(F32Tile out, float alpha, bool add) {
 
 // How a kernel multiplies, in f32: a as slivers or, where it is a tile of its own, as it lies; b as panels.
 struct F32Products {
-  struct Session {  // of one thread, while it multiplies
-    Session() {}
-    ~Session() {}
-  };
-
   // Rows of a over `depth`, from `out` on; row `at` of them, a multiple of whole slivers.
   static HWY_INLINE void pack_rows(const GemmMatrix& a, Range rows, int64_t depth, float* out) {
     pack_a(a, rows, {0, depth}, out, depth * kSliver);
@@ -87,25 +82,16 @@ struct F32Products {
   }
 };
 
-// The same with both sides rounded to bf16, on a unit that multiplies those (gemm_bf16_tile.h): its tile has
-// kRows rows, of which those past the last are read, wherever they lie, and not stored.
-template <Bf16Tile kTile, int64_t kRows, int64_t kDepthUnit>
-struct Bf16Products {
-  struct Session {  // tile registers are the thread's while it multiplies
-    Session() {
-      if (kTile == multiply_bf16_tiles) begin_bf16_tiles();
-    }
-    ~Session() {
-      if (kTile == multiply_bf16_tiles) end_bf16_tiles();
-    }
-    Session(const Session&) = delete;
-    Session& operator=(const Session&) = delete;
-  };
+// The same with both sides rounded to bf16 and multiplied in pairs (gemm_bf16_tile.h): a tile has kRows rows,
+// of which those past the last are read and not stored.
+struct Bf16PairProducts {
+  static constexpr int64_t kRows = kBf16DotRows;
+  static_assert(kRowTile % kRows == 0);
 
-  static HWY_INLINE int64_t padded(int64_t depth) { return round_up(depth, kDepthUnit); }
+  static HWY_INLINE int64_t padded(int64_t depth) { return round_up(depth, 2); }
 
   static HWY_INLINE void pack_rows(const GemmMatrix& a, Range rows, int64_t depth, float* out) {
-    pack_bf16_rows(a, rows, {0, depth}, round_up(rows.size(), kBf16DotRows), padded(depth),
+    pack_bf16_rows(a, rows, {0, depth}, round_up(rows.size(), kRows), padded(depth),
                    reinterpret_cast<uint16_t*>(out));
   }
   static HWY_INLINE float* row_at(float* rows, int64_t at, int64_t depth) {
@@ -126,7 +112,7 @@ struct Bf16Products {
     for (int64_t column = 0; column < columns; column += kBf16PanelColumns, b += panel_words(depth)) {
       for (int64_t row = 0; row < rows; row += kRows) {
         const Bf16Segment segment{a + row * a_stride, a_stride, b, padded(depth)};
-        kTile({&segment, 1}, sums);
+        multiply_bf16_pairs({&segment, 1}, sums);
         store_tile(sums, kBf16PanelColumns, row, column, std::min(kRows, rows - row),
                    std::min(kBf16PanelColumns, columns - column), to);
       }
@@ -142,7 +128,7 @@ struct Bf16Products {
   // a has kColumnTile columns, zeros from `depth` on.
   static HWY_INLINE void add_product(F32Tile a, const float* panels, int64_t rows, int64_t columns,
                                      int64_t depth, F32Tile out) {
-    HWY_ALIGN bf16 narrow[(kRowTile + kRows - 1) / kRows * kRows * kColumnTile];
+    HWY_ALIGN bf16 narrow[kRowTile * kColumnTile];
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < kColumnTile; j += static_cast<int64_t>(kLanes)) {
         store(load(a.data + i * a.stride + j), narrow + i * kColumnTile + j);
@@ -152,9 +138,6 @@ struct Bf16Products {
              tile_store(out, 1.0f, true));
   }
 };
-
-using Bf16PairProducts = Bf16Products<multiply_bf16_pairs, kBf16DotRows, 2>;
-using Bf16TileProducts = Bf16Products<multiply_bf16_tiles, kBf16TileRows, kBf16DepthUnit>;
 
 // f(vector, index of its first lane) over kColumnTile elements, in place.
 template <typename F>

@@ -138,7 +138,6 @@ void attend(const KernelCall& call) {
   const int64_t rows = sizes.query_block(), blocks = sizes.block_count(rows);
   const int64_t scratch_bytes = AttentionScratch(sizes, nullptr).bytes;
   call.threads->run([&](int thread) {
-    const typename Products::Session session;
     const AttentionScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
     for (int64_t i = thread; i < blocks; i += call.threads->size())
       attend_block<Products>(sizes, call, sizes.block(rows, i), scratch);
@@ -151,9 +150,6 @@ void attend_f32(const KernelCall& call) {
 void attend_bf16_pairs(const KernelCall& call) {
   attend<Bf16PairProducts>(call);
 }
-void attend_bf16_tiles(const KernelCall& call) {
-  attend<Bf16TileProducts>(call);
-}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon
@@ -165,7 +161,6 @@ namespace {
 
 HWY_EXPORT(attend_f32);
 HWY_EXPORT(attend_bf16_pairs);
-HWY_EXPORT(attend_bf16_tiles);
 
 int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
   const AttentionSizes sizes(site.attrs, site.inputs[0].shape, site.inputs[2].shape);
@@ -199,21 +194,6 @@ const KernelDef& attention_flash_bf16_pairs_kernel() {
       .run =
           [](const KernelCall& call) {
             HWY_DYNAMIC_DISPATCH(attend_bf16_pairs)
-            (call);
-          }};
-  return def;
-}
-
-const KernelDef& attention_flash_bf16_tiles_kernel() {
-  static constexpr KernelDef def{
-      .op = "attention",
-      .name = "attention_flash_bf16_tiles",
-      .serves = serves_unit<GemmUnit::bf16_tiles>,
-      .workspace_bytes = workspace_bytes,
-      .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(GemmUnit::bf16_tiles); },
-      .run =
-          [](const KernelCall& call) {
-            HWY_DYNAMIC_DISPATCH(attend_bf16_tiles)
             (call);
           }};
   return def;

@@ -256,7 +256,6 @@ void attend_backward(const KernelCall& call) {
     return Range{index * rows, std::min((index + 1) * rows, sizes.tokens)};
   };
   call.threads->run([&](int thread) {
-    const typename Products::Session session;
     const AttentionGradScratch scratch(sizes, call.workspace.data() + thread * scratch_bytes);
     for (int64_t unit = thread; unit < units; unit += call.threads->size()) {
       if (unit >= query_units) {
@@ -280,9 +279,6 @@ void attend_backward_f32(const KernelCall& call) {
 void attend_backward_bf16_pairs(const KernelCall& call) {
   attend_backward<Bf16PairProducts>(call);
 }
-void attend_backward_bf16_tiles(const KernelCall& call) {
-  attend_backward<Bf16TileProducts>(call);
-}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon
@@ -294,7 +290,6 @@ namespace {
 
 HWY_EXPORT(attend_backward_f32);
 HWY_EXPORT(attend_backward_bf16_pairs);
-HWY_EXPORT(attend_backward_bf16_tiles);
 
 int64_t workspace_bytes(const OpSite& site, const DeviceFacts& facts) {
   const AttentionSizes sizes(site.attrs, site.inputs[0].shape, site.inputs[2].shape);
@@ -328,21 +323,6 @@ const KernelDef& attention_grad_flash_bf16_pairs_kernel() {
       .run =
           [](const KernelCall& call) {
             HWY_DYNAMIC_DISPATCH(attend_backward_bf16_pairs)
-            (call);
-          }};
-  return def;
-}
-
-const KernelDef& attention_grad_flash_bf16_tiles_kernel() {
-  static constexpr KernelDef def{
-      .op = "attention_grad",
-      .name = "attention_grad_flash_bf16_tiles",
-      .serves = serves_unit<GemmUnit::bf16_tiles>,
-      .workspace_bytes = workspace_bytes,
-      .cost = [](const OpSite&, const DeviceFacts&) { return gemm_unit_cost(GemmUnit::bf16_tiles); },
-      .run =
-          [](const KernelCall& call) {
-            HWY_DYNAMIC_DISPATCH(attend_backward_bf16_tiles)
             (call);
           }};
   return def;

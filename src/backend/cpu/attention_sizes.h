@@ -80,12 +80,6 @@ inline int64_t packed_floats(int64_t rows, int64_t columns) {
                   kArenaAlignment / 4);
 }
 
-// Floats of `rows` rows of `columns`, in f32, or in bf16 padded for any unit. What follows in a scratch block
-// is longer than the rows that a unit's tile reads past its last.
-inline int64_t row_floats(int64_t rows, int64_t columns) {
-  return rows * std::max(columns, kBf16DepthUnit / 2);
-}
-
 // Hands out parts of a scratch block, each aligned to a cache line; with a null base it only counts.
 class ScratchCutter {
  public:
@@ -108,7 +102,7 @@ struct AttentionScratch {
   AttentionScratch(const AttentionSizes& sizes, std::byte* base) {
     ScratchCutter cutter(base);
     const int64_t rows = sizes.heads_of_tile() * sizes.query_block();
-    queries = cutter.take(row_floats(rows, sizes.head_dim));
+    queries = cutter.take(rows * sizes.head_dim);
     keys = cutter.take(packed_floats(sizes.head_dim, kColumnTile));
     values = cutter.take(packed_floats(kColumnTile, sizes.v_head_dim));
     scores = cutter.take(kRowTile * kColumnTile);
@@ -127,8 +121,8 @@ struct AttentionGradScratch {
   AttentionGradScratch(const AttentionSizes& sizes, std::byte* base) {
     ScratchCutter cutter(base);
     const int64_t rows = std::max(sizes.heads_of_tile() * sizes.query_block(), sizes.key_block());
-    row_qk = cutter.take(row_floats(rows, sizes.head_dim));
-    row_v = cutter.take(row_floats(rows, sizes.v_head_dim));
+    row_qk = cutter.take(rows * sizes.head_dim);
+    row_v = cutter.take(rows * sizes.v_head_dim);
     column_qk = cutter.take(packed_floats(sizes.head_dim, kColumnTile));
     column_v = cutter.take(packed_floats(sizes.v_head_dim, kColumnTile));
     plain_qk = cutter.take(packed_floats(kColumnTile, sizes.head_dim));

@@ -151,8 +151,7 @@ struct Layout {
 };
 
 // Blocking is by size, so a shorter last chunk may need another workspace than a whole one.
-int64_t most_gemm_bytes(const Type& hidden, const Type& weight, GemmUnit unit, int64_t most_rows,
-                        int threads) {
+int64_t most_gemm_bytes(const Type& hidden, const Type& weight, GemmUnit unit, int threads) {
   const int64_t size = hidden.shape[1], vocab = weight.shape[0];
   const auto both = [&](int64_t rows, int64_t columns) {
     GemmSizes sizes{.m = rows, .n = columns, .k = size, .b_dtype = weight.dtype, .b_transposed = true};
@@ -170,23 +169,22 @@ int64_t most_gemm_bytes(const Type& hidden, const Type& weight, GemmUnit unit, i
   };
   int64_t bytes = 0;
   const int64_t last = vocab % kChunkVocab;
-  for (int64_t rows = 1; rows <= std::min(hidden.shape[0], most_rows); ++rows) {
+  for (int64_t rows = 1; rows <= std::min(hidden.shape[0], kChunkRows); ++rows) {
     bytes = std::max(bytes, both(rows, std::min(vocab, kChunkVocab)));
     if (last != 0) bytes = std::max(bytes, both(rows, last));
   }
   return round_up(bytes, kArenaAlignment);
 }
 
-Layout layout(const Type& hidden, const Type& weight, int64_t row_bytes, GemmUnit unit, int64_t most_rows,
-              int threads) {
-  const int64_t rows = std::min(hidden.shape[0], most_rows);
+Layout layout(const Type& hidden, const Type& weight, int64_t row_bytes, GemmUnit unit, int threads) {
+  const int64_t rows = std::min(hidden.shape[0], kChunkRows);
   const int64_t vocab = std::min(weight.shape[0], kChunkVocab);
   Layout out;
   out.rows_bytes = round_up(hidden.shape[0] * 4, kArenaAlignment);
   out.gathered_bytes = round_up(*dtype_bytes(hidden.dtype, rows * hidden.shape[1]), kArenaAlignment);
   out.logits_bytes = round_up(rows * vocab * 4, kArenaAlignment);
   out.state_bytes = round_up(rows * row_bytes, kArenaAlignment);
-  out.gemm_bytes = most_gemm_bytes(hidden, weight, unit, most_rows, threads);
+  out.gemm_bytes = most_gemm_bytes(hidden, weight, unit, threads);
   return out;
 }
 
@@ -198,13 +196,13 @@ bool serves_cross_entropy(const OpSite& site, const DeviceFacts& facts, GemmUnit
 }
 
 int64_t cross_entropy_workspace_bytes(const OpSite& site, const DeviceFacts& facts, int64_t extra_row_bytes,
-                                      GemmUnit unit, int64_t most_rows) {
-  const Layout parts = layout(site.inputs[0], site.inputs[1], kCrossEntropyStateBytes + extra_row_bytes, unit,
-                              most_rows, facts.threads);
+                                      GemmUnit unit) {
+  const Layout parts =
+      layout(site.inputs[0], site.inputs[1], kCrossEntropyStateBytes + extra_row_bytes, unit, facts.threads);
   return parts.rows_bytes + parts.gathered_bytes + parts.logits_bytes + parts.state_bytes + parts.gemm_bytes;
 }
 
-CrossEntropy::CrossEntropy(const KernelCall& kernel_call, GemmUnit gemm_unit, int64_t most_rows)
+CrossEntropy::CrossEntropy(const KernelCall& kernel_call, GemmUnit gemm_unit)
     : call(kernel_call),
       unit(gemm_unit),
       tokens(call.inputs[0].type.shape[0]),
@@ -212,8 +210,7 @@ CrossEntropy::CrossEntropy(const KernelCall& kernel_call, GemmUnit gemm_unit, in
       vocab(call.inputs[1].type.shape[0]),
       logit_scale(static_cast<float>(call.attrs->real("logit_scale"))),
       softcap(static_cast<float>(call.attrs->real("softcap"))) {
-  const Layout parts =
-      layout(call.inputs[0].type, call.inputs[1].type, 0, unit, most_rows, call.threads->size());
+  const Layout parts = layout(call.inputs[0].type, call.inputs[1].type, 0, unit, call.threads->size());
   std::byte* at = call.workspace.data();
   rows = {reinterpret_cast<int32_t*>(at), static_cast<size_t>(tokens)};
   gathered = at += parts.rows_bytes;
@@ -266,6 +263,21 @@ void CrossEntropy::compute_logits(int64_t row_count, int64_t vocab_begin, int64_
   gemm(g, gemm_workspace, *call.threads);
 }
 
+void CrossEntropy::compute_logit_gradients(int64_t begin, int64_t row_count, int64_t vocab_begin,
+                                           int64_t vocab_end) {
+  compute_logits(row_count, vocab_begin, vocab_end);
+  const float *lse = input_as<float>(call, 3), *dloss = input_as<float>(call, 4);
+  const int64_t count = vocab_end - vocab_begin;
+  call.threads->parallel_for(row_count, 1, [&](Range range) {
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      const int32_t token = rows[static_cast<size_t>(begin + i)];
+      HWY_DYNAMIC_DISPATCH(take_gradient)
+      (logits + i * count, count, vocab_begin, label(begin + i), softcap, logit_scale, lse[token],
+       dloss[token]);
+    }
+  });
+}
+
 void add_logits(float* logits, int64_t count, int64_t first, int32_t label, float softcap,
                 RunningSoftmax& state) {
   HWY_DYNAMIC_DISPATCH(take_logits)(logits, count, first, label, softcap, state);
@@ -273,11 +285,6 @@ void add_logits(float* logits, int64_t count, int64_t first, int32_t label, floa
 
 float logits_to_weights(float* logits, int64_t count, int64_t first, int32_t label, RunningSoftmax& state) {
   return HWY_DYNAMIC_DISPATCH(take_weights)(logits, count, first, label, state);
-}
-
-void logits_to_gradient(float* logits, int64_t count, int64_t first, int32_t label, float softcap,
-                        float scale, float lse, float dloss) {
-  HWY_DYNAMIC_DISPATCH(take_gradient)(logits, count, first, label, softcap, scale, lse, dloss);
 }
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// What the three linear_cross_entropy kernels share: trained rows are gathered into chunks, the
-// vocabulary is taken kChunkVocab at a time, and the logits of one such tile are all that ever exists.
+// What the kernels of linear_cross_entropy and its gradients share: trained rows are gathered into chunks,
+// the vocabulary is taken kChunkVocab at a time, and the logits of one such tile are all that ever exists.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,7 @@ inline constexpr int64_t kChunkVocab = 1024;
 
 // One call, its inputs as the op lists them, and its workspace cut into parts.
 struct CrossEntropy {
-  // Chunks have `most_rows` rows, as the workspace was asked for.
-  explicit CrossEntropy(const KernelCall& call, GemmUnit unit = GemmUnit::f32,
-                        int64_t most_rows = kChunkRows);
+  explicit CrossEntropy(const KernelCall& call, GemmUnit unit = GemmUnit::f32);
 
   const KernelCall& call;
   GemmUnit unit;  // of its products
@@ -36,6 +34,9 @@ struct CrossEntropy {
   // vocab_end), scaled but not capped.
   void gather(int64_t begin, int64_t end);
   void compute_logits(int64_t row_count, int64_t vocab_begin, int64_t vocab_end);
+  // The same of the rows gathered from `begin` on, and turned into their gradient in place: dloss * (softmax
+  // - onehot(label)) * the cap's slope * scale. For calls whose inputs 3 and 4 are lse and dloss.
+  void compute_logit_gradients(int64_t begin, int64_t row_count, int64_t vocab_begin, int64_t vocab_end);
   GemmMatrix weight_rows(int64_t vocab_begin) const;
 };
 
@@ -44,10 +45,10 @@ inline constexpr int64_t kCrossEntropyStateBytes = 32;
 
 bool serves_cross_entropy(const OpSite& site, const DeviceFacts& facts, GemmUnit unit = GemmUnit::f32);
 
-// `extra_rows_bytes`: state of a chunk row beyond kCrossEntropyStateBytes; `backward`: the workspace also
-// fits the second product of a gradient (which reads the weight, or the gathered rows, untransposed).
+// `extra_row_bytes`: state of a chunk row beyond kCrossEntropyStateBytes. The workspace also fits the second
+// product of a gradient (which reads the weight, or the gathered rows, untransposed).
 int64_t cross_entropy_workspace_bytes(const OpSite& site, const DeviceFacts& facts, int64_t extra_row_bytes,
-                                      GemmUnit unit = GemmUnit::f32, int64_t most_rows = kChunkRows);
+                                      GemmUnit unit = GemmUnit::f32);
 
 // The log of the softmax's sum, built chunk by chunk.
 struct RunningSoftmax {
@@ -67,10 +68,5 @@ void add_logits(float* logits, int64_t count, int64_t first, int32_t label, floa
 // The same without a cap, after which the logits are exp(z - largest), and zero at the label. Returns what
 // sums of earlier chunks of such weights are to be multiplied by, where `largest` has grown.
 float logits_to_weights(float* logits, int64_t count, int64_t first, int32_t label, RunningSoftmax& state);
-
-// Turns scaled logits into their gradient in place: dloss * (softmax - onehot(label)) * the cap's slope *
-// scale.
-void logits_to_gradient(float* logits, int64_t count, int64_t first, int32_t label, float softcap,
-                        float scale, float lse, float dloss);
 
 }  // namespace tenon

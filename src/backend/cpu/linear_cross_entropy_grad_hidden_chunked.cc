@@ -27,7 +27,6 @@ void run(const KernelCall& call) {
   CrossEntropy ce(call);
   const TensorView& out = call.outputs[0];
   std::memset(out.data, 0, static_cast<size_t>(out.type.bytes()));
-  const float *lse = input_as<float>(call, 3), *dloss = input_as<float>(call, 4);
   float* sums = reinterpret_cast<float*>(ce.state);
   const int64_t row_bytes = *dtype_bytes(out.type.dtype, ce.hidden_size);
   for (int64_t begin = 0; begin < ce.trained; begin += kChunkRows) {
@@ -35,14 +34,7 @@ void run(const KernelCall& call) {
     ce.gather(begin, begin + rows);
     for (int64_t first = 0; first < ce.vocab; first += kChunkVocab) {
       const int64_t count = std::min(kChunkVocab, ce.vocab - first);
-      ce.compute_logits(rows, first, first + count);
-      call.threads->parallel_for(rows, 1, [&](Range range) {
-        for (int64_t i = range.begin; i < range.end; ++i) {
-          const int32_t token = ce.rows[static_cast<size_t>(begin + i)];
-          logits_to_gradient(ce.logits + i * count, count, first, ce.label(begin + i), ce.softcap,
-                             ce.logit_scale, lse[token], dloss[token]);
-        }
-      });
+      ce.compute_logit_gradients(begin, rows, first, first + count);
       add_product(ce, sums, rows, first, count);
     }
     for (int64_t i = 0; i < rows; ++i) {

@@ -113,14 +113,8 @@ void run_packed(const KernelCall& call) {
 }
 
 void run_paged(const KernelCall& call) {
-  const Shape &q = call.inputs[0].type.shape, &k = call.inputs[1].type.shape, &v = call.inputs[2].type.shape;
-  const PagedKeys keys{input_as<int32_t>(call, 3),
-                       input_as<int32_t>(call, 4),
-                       input_as<int32_t>(call, 5),
-                       call.inputs[3].type.shape[1],
-                       k[1],
-                       k[0]};
-  launch_attend(call, keys, {q[1], v[2], q[2], v[3]}, 6, nullptr);
+  const Shape &q = call.inputs[0].type.shape, &v = call.inputs[2].type.shape;
+  launch_attend(call, paged_keys(call, 3), {q[1], v[2], q[2], v[3]}, 6, nullptr);
 }
 
 constexpr KernelDef kKernels[] = {

@@ -31,6 +31,18 @@ struct PagedKeys {
   }
 };
 
+// Of a call whose input 1 is a cache [pages, page_tokens, ...]: the page table and each token's stream are
+// inputs `table` and `table` + 1, each token's position is the next, where the call has them.
+inline PagedKeys paged_keys(const KernelCall& call, size_t table, bool has_positions = true) {
+  const Shape& cache = call.inputs[1].type.shape;
+  return {.page_table = input_as<int32_t>(call, table),
+          .stream = input_as<int32_t>(call, table + 1),
+          .positions = has_positions ? input_as<int32_t>(call, table + 2) : nullptr,
+          .max_pages = call.inputs[table].type.shape[1],
+          .page_tokens = cache[1],
+          .pages = cache[0]};
+}
+
 // Keys to choose from: ids are rows of the pack, or positions of a stream.
 struct PackedChoices : PackedKeys {
   __device__ int64_t first_id(int64_t t) const { return sequence_begin[t]; }

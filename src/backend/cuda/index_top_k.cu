@@ -87,10 +87,8 @@ void run(const KernelCall& call) {
 }
 
 void run_paged(const KernelCall& call) {
-  const Shape &k = call.inputs[1].type.shape, &table = call.inputs[3].type.shape;
-  const PagedChoices keys{{input_as<int32_t>(call, 3), input_as<int32_t>(call, 4), input_as<int32_t>(call, 5),
-                           table[1], k[1], k[0]}};
-  launch_choice(call, keys, table[1] * k[1]);
+  const PagedChoices keys{paged_keys(call, 3)};
+  launch_choice(call, keys, keys.max_pages * keys.page_tokens);
 }
 
 int64_t workspace(const OpSite& site, const DeviceFacts&) {

@@ -89,14 +89,7 @@ void run(const KernelCall& call) {
 }
 
 void run_paged(const KernelCall& call) {
-  const Shape& k = call.inputs[1].type.shape;
-  const PagedKeys keys{input_as<int32_t>(call, 3),
-                       input_as<int32_t>(call, 4),
-                       nullptr,
-                       call.inputs[3].type.shape[1],
-                       k[1],
-                       k[0]};
-  launch_attend(call, keys, heads_of(call), 5, nullptr);
+  launch_attend(call, paged_keys(call, 3, false), heads_of(call), 5, nullptr);
 }
 
 struct Gradient {

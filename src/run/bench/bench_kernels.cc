@@ -16,6 +16,7 @@
 #include "ops/attention_grad.h"
 #include "ops/embedding.h"
 #include "ops/linear_cross_entropy.h"
+#include "ops/linear_cross_entropy_with_grad.h"
 #include "ops/matmul.h"
 #include "ops/matmul_low_rank.h"
 #include "ops/paged_attention.h"
@@ -161,6 +162,18 @@ void add_vocabulary(std::vector<Case>& out, const Sizes& sizes) {
   out.push_back({"", {hidden, weight, labels}, [](Builder& b, const Inputs& in) {
                    linear_cross_entropy(b, in[0], in[1], in[2], {});
                  }});
+  // As training has it, but for a quarter of its tokens: all of them take seconds.
+  const int64_t rows = sizes.tokens / 4;
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    out.push_back({"head",
+                   {{dtype, Shape{rows, kHidden}},
+                    {DType::q8_0, Shape{sizes.vocab, kHidden}},
+                    {DType::i32, Shape{rows}},
+                    {DType::f32, Shape{rows}}},
+                   [](Builder& b, const Inputs& in) {
+                     linear_cross_entropy_with_grad(b, in[0], in[1], in[2], in[3], {});
+                   }});
+  }
 }
 
 std::vector<Case> all_cases(const Sizes& sizes) {
