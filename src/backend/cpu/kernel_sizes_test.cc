@@ -97,7 +97,10 @@ TEST(KernelSizes, ProductsOfEverySplit) {
            Product{40, 100, 77, true, true, bf16, f32, bf16},
            Product{200, 12, 300, true, false, f32, f32, f32},  // few columns
            Product{130, 16, 70, true, false, bf16, bf16, f32},
-           Product{800, 70, 96, false, true, f32, q8_0, f32},  // rows as threads come free
+           Product{800, 70, 96, false, true, f32, q8_0, f32},   // rows as threads come free
+           Product{16, 1700, 600, true, false, f32, f32, f32},  // one narrow operand: slices, parts
+           Product{830, 7, 1100, true, false, bf16, bf16, f32},
+           Product{33, 150, 130, true, false, f32, f32, f32},
        }) {
     const Shape a = p.trans_a ? Shape{p.k, p.m} : Shape{p.m, p.k};
     const Shape b = p.trans_b ? Shape{p.n, p.k} : Shape{p.k, p.n};
@@ -106,6 +109,27 @@ TEST(KernelSizes, ProductsOfEverySplit) {
     check_everywhere(
         make_case("matmul", attrs, {normal(p.a, a), normal(p.b, b), normal(p.out, Shape{p.m, p.n})}));
   }
+}
+
+// A gradient does not depend on how many threads share its rows.
+TEST(KernelSizes, ProductsWithANarrowOperandAreTheSameOnAnyThreads) {
+  constexpr int64_t kDepth = 1100, kNarrow = 16, kWide = 1700;
+  const Attrs attrs{{"trans_a", true}, {"trans_b", false}, {"alpha", 0.5}, {"out_dtype", DType::f32}};
+  const Prepared product = prepare(
+      make_case("matmul", attrs,
+                {normal(DType::f32, Shape{kDepth, kNarrow}), normal(DType::f32, Shape{kDepth, kWide})}),
+      5);
+  ThreadPool single(1);
+  for (const KernelDef& kernel : cpu_kernels()) {
+    if (kernel.name != "matmul_tall_skinny") continue;
+    const std::vector<Bytes> expected = run_kernel(kernel, product, single, {});
+    for (int threads : {2, 3, 7}) {
+      ThreadPool several(threads);
+      EXPECT_EQ(run_kernel(kernel, product, several, {}), expected) << threads;
+    }
+    return;
+  }
+  FAIL() << "no such kernel";
 }
 
 // Several blocks of depth, the low-rank part with the last; where the output is bf16 their sums lie outside
