@@ -12,6 +12,7 @@
 //
 #include <algorithm>
 
+#include "backend/cpu/ahead-inl.h"
 #include "backend/cpu/gemm_pack-inl.h"
 #include "backend/cpu/simd-inl.h"
 #include "base/checked_math.h"
@@ -25,7 +26,6 @@ constexpr int64_t kTileRows = kLanes == 16 ? 8 : 4;
 constexpr int64_t kTileVectors = 3;
 constexpr int64_t kLane = static_cast<int64_t>(kLanes);
 constexpr int64_t kStrip = kTileVectors * kLane;
-constexpr int64_t kStepsOfAsking = 4;
 static_assert(kMostTileRows % kTileRows == 0 && kMostStrip % kStrip == 0);
 
 // out[i, j], or out[j, i] where it is turned, = alpha * sum over p of narrow[p, i] * wide[p, j] (+ addend).
@@ -38,36 +38,6 @@ struct TallSkinny {
   const float* addend;  // as out; null: none
   float* out;
   bool turned;
-};
-
-// Asks for a block of the wide operand, line by line in the order of memory: the one that comes next. So few
-// requests at a time stand beside the products that they hide behind.
-template <typename T>
-class Ahead {
- public:
-  Ahead(const T* block, int64_t rows, int64_t columns, int64_t stride)
-      : line_(block),
-        row_end_(block + columns),
-        rows_(rows),
-        stride_(stride),
-        skip_(stride - round_up(columns, kLine)) {}
-
-  HWY_INLINE void ask(int64_t lines) {
-    for (int64_t i = 0; i < lines && rows_ > 0; ++i) {
-      __builtin_prefetch(line_, 0, 2);
-      line_ += kLine;
-      if (line_ < row_end_) continue;
-      line_ += skip_;
-      row_end_ += stride_;
-      --rows_;
-    }
-  }
-
-  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
-
- private:
-  const T *line_, *row_end_;
-  int64_t rows_, stride_, skip_;
 };
 
 // Sums of one slice of rows, all narrow columns by a part of the wide ones.
