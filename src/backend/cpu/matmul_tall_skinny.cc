@@ -12,7 +12,6 @@
 //
 #include <algorithm>
 
-#include "backend/cpu/ahead-inl.h"
 #include "backend/cpu/gemm_pack-inl.h"
 #include "backend/cpu/simd-inl.h"
 #include "base/checked_math.h"
@@ -38,6 +37,41 @@ struct TallSkinny {
   const float* addend;  // as out; null: none
   float* out;
   bool turned;
+};
+
+// Steps of a tile's depth between two calls of Ahead::ask.
+constexpr int64_t kStepsOfAsking = 4;
+
+// A block of the wide operand, `rows` by `columns`, that is asked for line by line in the order of memory:
+// the one that comes next, and so evenly that few requests at a time stand beside the products they hide
+// behind.
+template <typename T>
+class Ahead {
+ public:
+  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+
+  Ahead(const T* block, int64_t rows, int64_t columns, int64_t stride)
+      : line_(block),
+        row_end_(block + columns),
+        rows_(rows),
+        stride_(stride),
+        skip_(stride - round_up(columns, kLine)) {}
+
+  // The next `lines` of them, none where all have been.
+  HWY_INLINE void ask(int64_t lines) {
+    for (int64_t i = 0; i < lines && rows_ > 0; ++i) {
+      __builtin_prefetch(line_, 0, 2);
+      line_ += kLine;
+      if (line_ < row_end_) continue;
+      line_ += skip_;
+      row_end_ += stride_;
+      --rows_;
+    }
+  }
+
+ private:
+  const T *line_, *row_end_;
+  int64_t rows_, stride_, skip_;
 };
 
 // Sums of one slice of rows, all narrow columns by a part of the wide ones.

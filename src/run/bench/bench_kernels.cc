@@ -50,7 +50,7 @@ struct Case {
 };
 
 Case matmul_case(std::string what, const Type& a, const Type& b, MatmulOptions options) {
-  options.out_dtype = a.dtype;
+  options.out_dtype = options.trans_a ? DType::f32 : a.dtype;  // gradients of weights are f32
   return {std::move(what), {a, b}, [options](Builder& builder, const Inputs& in) {
             matmul(builder, in[0], in[1], options);
           }};
