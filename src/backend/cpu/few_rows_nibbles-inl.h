@@ -61,23 +61,24 @@ void prepare_nibbles(const float* values, int64_t blocks, float* out, float* off
   for (int64_t b = 0; b < blocks; ++b) Format::offsets(sum_of_block(values + b * kBlock), offsets + 2 * b);
 }
 
-template <typename Format, int kRows>
+template <typename Format, int kRows, int kColumns>
 void multiply_nibbles(const uint8_t* weights, const BlockActivations& a, float* out) {
-  for (int row = 0; row < kRows; ++row) {
+  for (int i = 0; i < kRows * kColumns; ++i) {
+    const int row = i / kColumns, column = i % kColumns;
     float sum = 0;
     for (int64_t b = 0; b < a.blocks; ++b) {
-      const uint8_t* block = weights + b * Format::kBytes;
+      const uint8_t* block = weights + (column * a.blocks + b) * Format::kBytes;
       const uint8_t* numbers = block + Format::kHeaderBytes;
       const float* x = a.row(row) + b * kBlock;
       const float* offsets = a.offsets + row * a.offset_stride + 2 * b;
       float dot = 0;
-      for (int i = 0; i < 16; ++i) {
-        dot += static_cast<float>(numbers[i] & 15) * x[i] + static_cast<float>(numbers[i] >> 4) * x[16 + i];
+      for (int n = 0; n < 16; ++n) {
+        dot += static_cast<float>(numbers[n] & 15) * x[n] + static_cast<float>(numbers[n] >> 4) * x[16 + n];
       }
       const float scale = read_f16(block), second = Format::kHeaderBytes == 4 ? read_f16(block + 2) : 0.0f;
       sum += scale * dot + scale * offsets[0] + second * offsets[1];
     }
-    out[row * kColumnBlock] = sum;
+    out[row * kColumnBlock + column] = sum;
   }
 }
 
@@ -173,54 +174,71 @@ HWY_INLINE VF number(VU packed, int j) {
   return hn::ConvertTo(DF(), hn::BitCast(d32, bits));
 }
 
-// Adds the first `vectors` vectors of a group, from block `block` of the activations on, to the rows' sums.
-template <int kRows, typename Group>
-HWY_INLINE void add_group(const Group& group, int64_t vectors, const BlockActivations& a, int64_t block,
-                          VF* sums) {
-  const VF headers = group.headers();
-#pragma GCC unroll 8
-  for (int row = 0; row < kRows; ++row) {
-    sums[row] = hn::MulAdd(headers, load(a.offsets + row * a.offset_stride + 2 * block), sums[row]);
-  }
+// Adds the first `vectors` vectors of a group of each row of weights, from block `block` of the activations
+// on, to the sums.
+template <int kRows, int kColumns, typename Group>
+HWY_INLINE void add_group(const Group (&groups)[kColumns], int64_t vectors, const BlockActivations& a,
+                          int64_t block, RowSums<kRows, kColumns>& sums) {
+  using Sums = RowSums<kRows, kColumns>;
+  VF headers[kColumns];
+#pragma GCC unroll 2
+  for (int column = 0; column < kColumns; ++column) headers[column] = groups[column].headers();
+  Sums::each([&](int column, int row) HWY_ATTR {
+    const VF offsets = load(a.offsets + row * a.offset_stride + 2 * block);
+    sums.at[column][row] = hn::MulAdd(headers[column], offsets, sums.at[column][row]);
+  });
 #pragma GCC unroll 2
   for (int64_t v = 0; v < vectors; ++v) {
-    const VU packed = group.numbers(v);
     const float* x = a.values + block * kBlock + v * 8 * kStep;
-    VF dots[kRows];
-#pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row) dots[row] = hn::Zero(DF());
+    VU packed[kColumns];
+#pragma GCC unroll 2
+    for (int column = 0; column < kColumns; ++column) packed[column] = groups[column].numbers(v);
+    Sums dots;
+    dots.clear();
 #pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) {
-      const VF value = number(packed, j);
-#pragma GCC unroll 8
-      for (int row = 0; row < kRows; ++row) {
-        dots[row] = hn::MulAdd(value, load(x + row * a.value_stride + j * kStep), dots[row]);
-      }
+      VF values[kColumns];
+#pragma GCC unroll 2
+      for (int column = 0; column < kColumns; ++column) values[column] = number(packed[column], j);
+      Sums::each([&](int column, int row) HWY_ATTR {
+        const VF activations = load(x + row * a.value_stride + j * kStep);
+        dots.at[column][row] = hn::MulAdd(values[column], activations, dots.at[column][row]);
+      });
     }
-    const VF scales = hn::TableLookupLanes(headers, scale_lanes(v));
-#pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row) sums[row] = hn::MulAdd(scales, dots[row], sums[row]);
+    Sums::each([&](int column, int row) HWY_ATTR {
+      const VF scales = hn::TableLookupLanes(headers[column], scale_lanes(v));
+      sums.at[column][row] = hn::MulAdd(scales, dots.at[column][row], sums.at[column][row]);
+    });
   }
 }
 
-// out[row * kColumnBlock] = a's row · the weight's row.
-template <typename Format, int kRows>
+// out[row * kColumnBlock + column] = a's row · the weights' row `column`. One row of activations is
+// multiplied by two of weights at a time: multiply-adds of one would wait for each other.
+template <typename Format, int kRows, int kColumns>
 void multiply_nibbles(const uint8_t* weights, const BlockActivations& a, float* out) {
-  VF sums[kRows];
-#pragma GCC unroll 8
-  for (int row = 0; row < kRows; ++row) sums[row] = hn::Zero(DF());
+  RowSums<kRows, kColumns> sums;
+  sums.clear();
+  const auto at = [&](int64_t block, int column) {
+    return weights + (column * a.blocks + block) * Format::kBytes;
+  };
   int64_t block = 0;
   for (; block + kGroupBlocks <= a.blocks; block += kGroupBlocks) {
-    prefetch_ahead<kGroupBlocks * Format::kBytes>(weights + block * Format::kBytes);
-    add_group<kRows>(BlockGroup<Format, true>{weights + block * Format::kBytes, kGroupBlocks}, 2, a, block,
-                     sums);
+    BlockGroup<Format, true> groups[kColumns];
+#pragma GCC unroll 2
+    for (int column = 0; column < kColumns; ++column) {
+      prefetch_ahead<kGroupBlocks * Format::kBytes>(at(block, column));
+      groups[column] = {at(block, column), kGroupBlocks};
+    }
+    add_group(groups, 2, a, block, sums);
   }
   if (const int64_t left = a.blocks - block; left > 0) {
-    add_group<kRows>(BlockGroup<Format, false>{weights + block * Format::kBytes, left},
-                     left > kVectorBlocks ? 2 : 1, a, block, sums);
+    BlockGroup<Format, false> groups[kColumns];
+#pragma GCC unroll 2
+    for (int column = 0; column < kColumns; ++column) groups[column] = {at(block, column), left};
+    add_group(groups, left > kVectorBlocks ? 2 : 1, a, block, sums);
   }
-#pragma GCC unroll 8
-  for (int row = 0; row < kRows; ++row) out[row * kColumnBlock] = sum_of(sums[row]);
+  RowSums<kRows, kColumns>::each(
+      [&](int column, int row) HWY_ATTR { out[row * kColumnBlock + column] = sum_of(sums.at[column][row]); });
 }
 
 #endif

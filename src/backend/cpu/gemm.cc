@@ -45,15 +45,18 @@ struct Panels {
   int64_t ahead = 0;  // floats from a panel to the one that is asked for while it is multiplied; 0: none
 };
 
-// Asks for part `part` of `parts` of the rows of a panel, for the second cache: while a panel is multiplied
-// by slivers, another one comes from the third or from memory.
-HWY_INLINE void prefetch_panel(Panel panel, int64_t depth, int64_t part, int64_t parts) {
-  const int64_t rows = ceil_div(depth, parts);
-  const float* end = panel.data + std::min(depth, rows * (part + 1)) * panel.stride;
-  for (const float* row = panel.data + rows * part * panel.stride; row < end; row += panel.stride) {
+// `depth` rows of a panel, for sliver `index` of `slivers`. Together these ask for the panel `ahead` floats
+// on: line by line, or at once where its rows do not lie together.
+HWY_INLINE Panel panel_asking(const float* b, int64_t stride, int64_t depth, int64_t ahead, int64_t index,
+                              int64_t slivers) {
+  if (stride == kPanel) return {b, stride, b + ahead + index * depth * kPanel / slivers, kPanel / slivers};
+  const int64_t rows = ceil_div(depth, slivers);
+  const float* end = b + ahead + std::min(depth, rows * (index + 1)) * stride;
+  for (const float* row = b + ahead + rows * index * stride; row < end; row += stride) {
     __builtin_prefetch(row, 0, 2);
     if constexpr (kPanel > 16) __builtin_prefetch(row + 16, 0, 2);
   }
+  return {b, stride};
 }
 
 // Depth of the tail that a block of k brings: the last one all of it.
@@ -104,11 +107,11 @@ HWY_INLINE void multiply_panel(SliverAt sliver_at, Range rows, int64_t depth, Pa
     const TileStore store = panel_store(to, column, part, depth, sums);
     const float* b = panel.data + p * panel.stride;
     for (int64_t row = rows.begin; row < rows.end; row += kSliver) {
-      if (asks) {
-        prefetch_panel({b + ahead, panel.stride}, part.size(), (row - rows.begin) / kSliver, slivers);
-      }
-      multiply_and_store(part.size(), sliver_at(row, p), Panel{b, panel.stride}, row, 0,
-                         std::min(kSliver, rows.end - row), width, store);
+      const int64_t index = (row - rows.begin) / kSliver;
+      const Panel own =
+          asks ? panel_asking(b, panel.stride, part.size(), ahead, index, slivers) : Panel{b, panel.stride};
+      multiply_and_store(part.size(), sliver_at(row, p), own, row, 0, std::min(kSliver, rows.end - row),
+                         width, store);
     }
   }
 }

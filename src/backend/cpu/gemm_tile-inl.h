@@ -31,10 +31,14 @@ struct StridedSliver {
   HWY_INLINE float at(int row, int64_t p) const { return data[row * stride + p]; }
 };
 
-// kPanel columns of b: packed, or where they lie (`stride` floats from row to row).
+// kPanel columns of b: packed, or where they lie (`stride` floats from row to row). Every step of k asks for
+// the line at `ahead`, for the second cache, and moves it on by `ahead_step` floats: many lines at once would
+// hold up the loads of a.
 struct Panel {
   const float* HWY_RESTRICT data;
   int64_t stride;
+  const float* ahead = data;
+  int64_t ahead_step = 0;
 };
 
 // sums[i, j] = sum over p < depth of a[i, p] * b[p, j] for a sliver and a panel; finish(i, left, right) takes
@@ -46,8 +50,10 @@ HWY_INLINE void multiply_tile(int64_t depth, Sliver a, Panel panel, Finish finis
 #pragma GCC unroll 12
   for (int i = 0; i < kSliver; ++i) sums[i][0] = sums[i][1] = hn::Zero(d);
   const float* HWY_RESTRICT b = panel.data;
+  const float* ahead = panel.ahead;
   for (int64_t p = 0; p < depth; ++p) {
     const VF b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + kLanes);
+    __builtin_prefetch(ahead, 0, 2);
 #pragma GCC unroll 12
     for (int i = 0; i < kSliver; ++i) {
       const VF value = hn::Set(d, a.at(i, p));
@@ -55,6 +61,7 @@ HWY_INLINE void multiply_tile(int64_t depth, Sliver a, Panel panel, Finish finis
       sums[i][1] = hn::MulAdd(value, b1, sums[i][1]);
     }
     b += panel.stride;
+    ahead += panel.ahead_step;
   }
 #pragma GCC unroll 12
   for (int i = 0; i < kSliver; ++i) finish(i, sums[i][0], sums[i][1]);

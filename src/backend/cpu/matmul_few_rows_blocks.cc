@@ -48,25 +48,32 @@ void multiply_q8_0(const uint8_t* weights, const BlockActivations& a, float* out
   for (int row = 0; row < kRows; ++row) out[row * kColumnBlock] = sum_of(sums[row]);
 }
 
-using MultiplyRow = void (*)(const uint8_t* weights, const BlockActivations& a, float* out);
+using MultiplyRows = void (*)(const uint8_t* weights, const BlockActivations& a, float* out);
 
 constexpr int64_t kGroupRows = 8;  // rows of a that are multiplied at a time: their sums fit the registers
 constexpr int64_t kGroupFloats = 6144;  // of a that are multiplied at a time: they fit the first cache
 
-MultiplyRow choose(DType dtype, int64_t m) {
-  static constexpr MultiplyRow kQ8_0[] = {multiply_q8_0<1>, multiply_q8_0<2>, multiply_q8_0<3>,
-                                          multiply_q8_0<4>, multiply_q8_0<5>, multiply_q8_0<6>,
-                                          multiply_q8_0<7>, multiply_q8_0<8>};
-  static constexpr MultiplyRow kQ4_0[] = {multiply_nibbles<FormatQ4_0, 1>, multiply_nibbles<FormatQ4_0, 2>,
-                                          multiply_nibbles<FormatQ4_0, 3>, multiply_nibbles<FormatQ4_0, 4>,
-                                          multiply_nibbles<FormatQ4_0, 5>, multiply_nibbles<FormatQ4_0, 6>,
-                                          multiply_nibbles<FormatQ4_0, 7>, multiply_nibbles<FormatQ4_0, 8>};
-  static constexpr MultiplyRow kQ4_1[] = {multiply_nibbles<FormatQ4_1, 1>, multiply_nibbles<FormatQ4_1, 2>,
-                                          multiply_nibbles<FormatQ4_1, 3>, multiply_nibbles<FormatQ4_1, 4>,
-                                          multiply_nibbles<FormatQ4_1, 5>, multiply_nibbles<FormatQ4_1, 6>,
-                                          multiply_nibbles<FormatQ4_1, 7>, multiply_nibbles<FormatQ4_1, 8>};
-  static_assert(std::size(kQ4_1) == kGroupRows);
-  return (dtype == DType::q8_0 ? kQ8_0 : dtype == DType::q4_0 ? kQ4_0 : kQ4_1)[m - 1];
+template <int kRows>
+MultiplyRows choose_format(DType dtype) {
+  if (dtype == DType::q8_0) return multiply_q8_0<kRows>;
+  if (dtype == DType::q4_0) return multiply_nibbles<FormatQ4_0, kRows, 1>;
+  return multiply_nibbles<FormatQ4_1, kRows, 1>;
+}
+
+// What multiplies m rows of a by one of b.
+MultiplyRows choose(DType dtype, int64_t m) {
+  static constexpr MultiplyRows (*kByRows[])(DType) = {choose_format<1>, choose_format<2>, choose_format<3>,
+                                                       choose_format<4>, choose_format<5>, choose_format<6>,
+                                                       choose_format<7>, choose_format<8>};
+  static_assert(std::size(kByRows) == kGroupRows);
+  return kByRows[m - 1](dtype);
+}
+
+// What multiplies one row of a by two of b; nothing for q8_0, whose bytes arrive no faster than one
+// multiplies them.
+MultiplyRows choose_two_columns(DType dtype) {
+  if (dtype == DType::q8_0) return nullptr;
+  return dtype == DType::q4_0 ? multiply_nibbles<FormatQ4_0, 1, 2> : multiply_nibbles<FormatQ4_1, 1, 2>;
 }
 
 void prepare(DType dtype, const float* values, BlockActivations& a, int64_t row) {
@@ -93,13 +100,19 @@ void multiply_few_rows_blocks(const KernelCall& kernel) {
   }
   const int64_t row_bytes = *dtype_bytes(dtype, k);
   const int64_t group = std::clamp<int64_t>(kGroupFloats / std::max<int64_t>(k, 1), 2, kGroupRows);
+  const MultiplyRows two_columns = m == 1 ? choose_two_columns(dtype) : nullptr;
   each_column_block(kernel, [&](int64_t first, int64_t count, ColumnSums& sums) {
     for (int64_t row = 0; row < m; row += group) {
-      const MultiplyRow multiply = choose(dtype, std::min(group, m - row));
+      const MultiplyRows multiply = choose(dtype, std::min(group, m - row));
       const BlockActivations rows = prepared.from_row(row);
-      for (int64_t c = 0; c < count; ++c) {
-        multiply(reinterpret_cast<const uint8_t*>(b.data + (first + c) * row_bytes), rows, &sums[row][c]);
+      const auto weights = [&](int64_t c) {
+        return reinterpret_cast<const uint8_t*>(b.data + (first + c) * row_bytes);
+      };
+      int64_t c = 0;
+      if (two_columns != nullptr) {
+        for (; c + 2 <= count; c += 2) two_columns(weights(c), rows, &sums[row][c]);
       }
+      for (; c < count; ++c) multiply(weights(c), rows, &sums[row][c]);
     }
   });
 }
