@@ -183,9 +183,18 @@ void sum_slice(const TallSkinny<T>& call, Range rows, Range columns, float* work
 // out = alpha * values (+ addend) for `count` of its elements from `at` on.
 template <typename T>
 void finish(const TallSkinny<T>& call, const float* values, int64_t at, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    call.out[at + i] = call.alpha * values[i] + (call.addend == nullptr ? 0.0f : call.addend[at + i]);
+  const VF alpha = hn::Set(DF(), call.alpha);
+  const float* addend = call.addend == nullptr ? nullptr : call.addend + at;
+  float* out = call.out + at;
+  int64_t i = 0;
+  for (; i + kLane <= count; i += kLane) {
+    const VF old = addend == nullptr ? hn::Zero(DF()) : load(addend + i);
+    store(hn::MulAdd(load(values + i), alpha, old), out + i);
   }
+  if (i == count) return;
+  const size_t rest = static_cast<size_t>(count - i);
+  const VF old = addend == nullptr ? hn::Zero(DF()) : load_part(addend + i, rest);
+  store_part(hn::MulAdd(load_part(values + i, rest), alpha, old), out + i, rest);
 }
 
 // The slices' sums of the wide columns `columns`, added in the order of the slices.
