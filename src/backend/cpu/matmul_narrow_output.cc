@@ -38,13 +38,13 @@ struct NarrowOutput {
 };
 
 // A part of the depth, the same for all rows.
-struct Part {
+struct DepthPart {
   Range depth;
   bool first, last;
 };
 
 // Output columns that one tile takes.
-struct Panel {
+struct OutputPanel {
   const float* b;  // of the part's first row on
   int64_t column, width;
 };
@@ -54,11 +54,29 @@ struct Asking {
   const float *next, *end;
 };
 
+// The finished sums of `rows` rows and one panel.
+template <int64_t kVectors>
+HWY_INLINE void store_output(const NarrowOutput& call, const OutputPanel& panel, const float* sums,
+                             float* out, int64_t rows) {
+  const VF alpha = hn::Set(DF(), call.alpha);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < panel.width; j += kLane) {
+      const VF sum = hn::Mul(load(sums + i * kVectors * kLane + j), alpha);
+      float* to = out + i * call.columns + panel.column + j;
+      if (panel.width - j >= kLane) {
+        store(sum, to);
+      } else {
+        store_part(sum, to, static_cast<size_t>(panel.width - j));
+      }
+    }
+  }
+}
+
 // kRows rows by one panel over a part of the depth; the sums of parts before the last lie in `sums`.
 template <int64_t kRows, int64_t kVectors>
-HWY_INLINE void multiply_tile(const NarrowOutput& call, const float* HWY_RESTRICT a, int64_t stride,
-                              const Part& part, const Panel& panel, Asking& asking, float* sums, float* out,
-                              int64_t valid_rows) {
+HWY_INLINE void multiply_row_tile(const NarrowOutput& call, const float* HWY_RESTRICT a, int64_t stride,
+                                  const DepthPart& part, const OutputPanel& panel, Asking& asking,
+                                  float* sums, float* out, int64_t valid_rows) {
   VF tile[kRows][kVectors];
 #pragma GCC unroll 12
   for (int64_t i = 0; i < kRows; ++i) {
@@ -100,43 +118,31 @@ HWY_INLINE void multiply_tile(const NarrowOutput& call, const float* HWY_RESTRIC
       store(part.first ? tile[i][j] : hn::Add(load(sum), tile[i][j]), sum);
     }
   }
-  if (!part.last) return;
-  const VF alpha = hn::Set(DF(), call.alpha);
-  for (int64_t i = 0; i < valid_rows; ++i) {
-    for (int64_t j = 0; j < panel.width; j += kLane) {
-      const VF sum = hn::Mul(load(sums + i * kVectors * kLane + j), alpha);
-      float* to = out + i * call.columns + panel.column + j;
-      if (panel.width - j >= kLane) {
-        store(sum, to);
-      } else {
-        store_part(sum, to, static_cast<size_t>(panel.width - j));
-      }
-    }
-  }
+  if (part.last) store_output<kVectors>(call, panel, sums, out, valid_rows);
 }
 
 // All rows of a block by one panel. Rows that do not fill a tile are copied beside rows of zeros.
 template <int64_t kRows, int64_t kVectors>
-void multiply_panel(const NarrowOutput& call, Range rows, const Part& part, const Panel& panel,
-                    Asking& asking, float* sums) {
+void multiply_rows_by_panel(const NarrowOutput& call, Range rows, const DepthPart& part,
+                            const OutputPanel& panel, Asking& asking, float* sums) {
   for (int64_t row = rows.begin; row < rows.end; row += kRows) {
     const float* a = call.a + row * call.depth + part.depth.begin;
     float* tile_sums = sums + (row - rows.begin) * kVectors * kLane;
     float* out = call.out + row * call.columns;
     if (const int64_t count = rows.end - row; count >= kRows) {
-      multiply_tile<kRows, kVectors>(call, a, call.depth, part, panel, asking, tile_sums, out, kRows);
+      multiply_row_tile<kRows, kVectors>(call, a, call.depth, part, panel, asking, tile_sums, out, kRows);
     } else {
       HWY_ALIGN float padded[kRows * kMostPart] = {};
       for (int64_t i = 0; i < count; ++i) {
         std::copy_n(a + i * call.depth, part.depth.size(), padded + i * kMostPart);
       }
-      multiply_tile<kRows, kVectors>(call, padded, kMostPart, part, panel, asking, tile_sums, out, count);
+      multiply_row_tile<kRows, kVectors>(call, padded, kMostPart, part, panel, asking, tile_sums, out, count);
     }
   }
 }
 
 // A block of rows, while the `next` ones are asked for.
-void multiply_block(const NarrowOutput& call, Range rows, Range next) {
+void multiply_row_block(const NarrowOutput& call, Range rows, Range next) {
   HWY_ALIGN float sums[kMostRows * 2 * kLane];
   const int64_t vectors = ceil_div(call.columns, kLane), parts = ceil_div(call.depth, kMostPart);
   Asking asking{call.a + next.begin * call.depth, call.a + next.end * call.depth};
@@ -146,21 +152,34 @@ void multiply_block(const NarrowOutput& call, Range rows, Range next) {
     const int64_t width = std::min(padded, call.columns - column);
     for (int64_t i = 0; i < parts; ++i) {
       const Range depth = split_range(call.depth, static_cast<int>(parts), static_cast<int>(i));
-      const Part part{depth, i == 0, i + 1 == parts};
-      const Panel panel{call.packed_b + column * call.depth + depth.begin * padded, column, width};
+      const DepthPart part{depth, i == 0, i + 1 == parts};
+      const OutputPanel panel{call.packed_b + column * call.depth + depth.begin * padded, column, width};
       if (pair) {
-        multiply_panel<kPairRows, 2>(call, rows, part, panel, asking, sums);
+        multiply_rows_by_panel<kPairRows, 2>(call, rows, part, panel, asking, sums);
       } else {
-        multiply_panel<kSingleRows, 1>(call, rows, part, panel, asking, sums);
+        multiply_rows_by_panel<kSingleRows, 1>(call, rows, part, panel, asking, sums);
       }
     }
   }
 }
 
+// Rows `depth` of b's columns `columns`, into a panel of kWidth.
 template <int64_t kWidth>
-void pack_panel(const GemmMatrix& b, Range columns, int64_t depth, float* out) {
-  if (b.transposed) return pack_rows(b, columns, {0, depth}, false, kWidth, out, kWidth * depth);
-  pack_columns<kWidth>(b, columns, {0, depth}, false, out, kWidth * depth);
+void pack_output_panel(const GemmMatrix& b, Range columns, Range depth, float* out) {
+  out += depth.begin * kWidth;
+  if (columns.size() <= 0) return;
+  if (b.transposed) return pack_rows(b, columns, depth, false, kWidth, out, 0);
+  pack_columns<kWidth>(b, columns, depth, false, out, 0);
+}
+
+// All columns of b as panels: pairs of vectors, then the single one.
+void pack_output_panels(const GemmMatrix& b, int64_t columns, int64_t whole_depth, Range depth, float* out) {
+  const int64_t paired = ceil_div(columns, kLane) / 2 * 2 * kLane;
+  for (int64_t column = 0; column < paired; column += 2 * kLane) {
+    pack_output_panel<2 * kLane>(b, {column, std::min(column + 2 * kLane, columns)}, depth,
+                                 out + column * whole_depth);
+  }
+  pack_output_panel<kLane>(b, {paired, columns}, depth, out + paired * whole_depth);
 }
 
 void multiply_narrow_output(const KernelCall& kernel) {
@@ -174,16 +193,15 @@ void multiply_narrow_output(const KernelCall& kernel) {
                           packed,
                           static_cast<float>(kernel.attrs->real("alpha")),
                           output_as<float>(kernel, 0)};
-  const int64_t pairs = ceil_div(call.columns, kLane) / 2 * 2 * kLane;  // columns
-  const Range paired{0, std::min(pairs, call.columns)}, single{pairs, call.columns};
-  if (paired.size() > 0) pack_panel<2 * kLane>(b, paired, call.depth, packed);
-  if (single.size() > 0) pack_panel<kLane>(b, single, call.depth, packed + pairs * call.depth);
+  kernel.threads->parallel_for(call.depth, kLine, [&](Range depth) {
+    pack_output_panels(b, call.columns, call.depth, depth, packed);
+  });
   const int64_t block =
       std::clamp<int64_t>(kBlockFloats / call.depth / kSingleRows * kSingleRows, kSingleRows, kMostRows);
   kernel.threads->parallel_for(call.rows, kSingleRows, [&](Range own) {
     for (int64_t row = own.begin; row < own.end; row += block) {
       const int64_t end = std::min(row + block, own.end), next_end = std::min(end + block, own.end);
-      multiply_block(call, {row, end}, {end, next_end});
+      multiply_row_block(call, {row, end}, {end, next_end});
     }
   });
 }

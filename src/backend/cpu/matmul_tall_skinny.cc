@@ -39,18 +39,18 @@ struct TallSkinny {
   bool turned;
 };
 
-// Steps of a tile's depth between two calls of Ahead::ask.
+// Steps of a tile's depth between two calls of BlockAhead::ask.
 constexpr int64_t kStepsOfAsking = 4;
 
 // A block of the wide operand, `rows` by `columns`, that is asked for line by line in the order of memory:
 // the one that comes next, and so evenly that few requests at a time stand beside the products they hide
 // behind.
 template <typename T>
-class Ahead {
+class BlockAhead {
  public:
   static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
 
-  Ahead(const T* block, int64_t rows, int64_t columns, int64_t stride)
+  BlockAhead(const T* block, int64_t rows, int64_t columns, int64_t stride)
       : line_(block),
         row_end_(block + columns),
         rows_(rows),
@@ -74,8 +74,8 @@ class Ahead {
   int64_t rows_, stride_, skip_;
 };
 
-// Sums of one slice of rows, all narrow columns by a part of the wide ones.
-struct Sums {
+// SliceSums of one slice of rows, all narrow columns by a part of the wide ones.
+struct SliceSums {
   float* data;
   int64_t stride;
   bool first;  // nothing is there yet
@@ -84,8 +84,8 @@ struct Sums {
 // sums[i, j] += sum over p < depth of narrow[p, i] * row p of a strip, for a tile. `load_row` gives the rows
 // of the strip one after the other, `ask` is called between them.
 template <typename LoadRow, typename Ask>
-HWY_INLINE void add_tile(int64_t depth, const float* HWY_RESTRICT narrow, int64_t narrow_stride,
-                         LoadRow load_row, Ask ask, const Sums& sums) {
+HWY_INLINE void add_strip_tile(int64_t depth, const float* HWY_RESTRICT narrow, int64_t narrow_stride,
+                               LoadRow load_row, Ask ask, const SliceSums& sums) {
   VF tile[kTileRows][kTileVectors], row[kTileVectors];
 #pragma GCC unroll 8
   for (int64_t i = 0; i < kTileRows; ++i) tile[i][0] = tile[i][1] = tile[i][2] = hn::Zero(DF());
@@ -115,8 +115,8 @@ HWY_INLINE void add_tile(int64_t depth, const float* HWY_RESTRICT narrow, int64_
 // rows lie side by side: rows of the tensor may all fall into the same few sets of the first cache.
 template <typename T>
 HWY_INLINE void add_strip(int64_t depth, const float* narrow, int64_t padded_few, const T* HWY_RESTRICT wide,
-                          int64_t stride, Ahead<T>& ahead, int64_t lines, float* HWY_RESTRICT copy,
-                          Sums sums) {
+                          int64_t stride, BlockAhead<T>& ahead, int64_t lines, float* HWY_RESTRICT copy,
+                          SliceSums sums) {
   const auto ask = [&]() HWY_ATTR { ahead.ask(lines); };
   float* to = copy;
   const auto copy_row = [&](VF* row) HWY_ATTR {
@@ -128,7 +128,7 @@ HWY_INLINE void add_strip(int64_t depth, const float* narrow, int64_t padded_few
     wide += stride;
     to += kStrip;
   };
-  add_tile(depth, narrow, padded_few, copy_row, ask, sums);
+  add_strip_tile(depth, narrow, padded_few, copy_row, ask, sums);
   for (int64_t i = kTileRows; i < padded_few; i += kTileRows) {
     const float* from = copy;
     const auto load_row = [&](VF* row) HWY_ATTR {
@@ -137,7 +137,7 @@ HWY_INLINE void add_strip(int64_t depth, const float* narrow, int64_t padded_few
       from += kStrip;
     };
     sums.data += kTileRows * sums.stride;
-    add_tile(depth, narrow + i, padded_few, load_row, ask, sums);
+    add_strip_tile(depth, narrow + i, padded_few, load_row, ask, sums);
   }
 }
 
@@ -160,15 +160,15 @@ void sum_slice(const TallSkinny<T>& call, Range rows, Range columns, float* work
   float *narrow = workspace, *copy = workspace + kMostBlockRows * round_up(call.few, kMostTileRows);
   const int64_t padded_few = round_up(call.few, kTileRows), step = block_rows(columns.size());
   const int64_t tiles = ceil_div(columns.size(), kStrip) * (padded_few / kTileRows);
-  const int64_t lines = ceil_div(kStepsOfAsking * ceil_div(columns.size(), Ahead<T>::kLine), tiles);
+  const int64_t lines = ceil_div(kStepsOfAsking * ceil_div(columns.size(), BlockAhead<T>::kLine), tiles);
   for (int64_t row = rows.begin; row < rows.end; row += step) {
     const int64_t depth = std::min(step, rows.end - row), next = row + depth;
     widen_narrow(call.narrow + row * call.few, depth, call.few, padded_few, narrow);
-    Ahead<T> ahead(call.wide + next * call.many + columns.begin, std::min(step, call.rows - next),
-                   columns.size(), call.many);
+    BlockAhead<T> ahead(call.wide + next * call.many + columns.begin, std::min(step, call.rows - next),
+                        columns.size(), call.many);
     for (int64_t column = columns.begin; column < columns.end; column += kStrip) {
       const T* wide = call.wide + row * call.many + column;
-      const Sums to{sums + column, sums_stride, row == rows.begin};
+      const SliceSums to{sums + column, sums_stride, row == rows.begin};
       if (const int64_t width = columns.end - column; width >= kStrip) {
         add_strip(depth, narrow, padded_few, wide, call.many, ahead, lines, copy, to);
       } else {
@@ -182,7 +182,7 @@ void sum_slice(const TallSkinny<T>& call, Range rows, Range columns, float* work
 
 // out = alpha * values (+ addend) for `count` of its elements from `at` on.
 template <typename T>
-void finish(const TallSkinny<T>& call, const float* values, int64_t at, int64_t count) {
+void finish_elements(const TallSkinny<T>& call, const float* values, int64_t at, int64_t count) {
   const VF alpha = hn::Set(DF(), call.alpha);
   const float* addend = call.addend == nullptr ? nullptr : call.addend + at;
   float* out = call.out + at;
@@ -214,16 +214,16 @@ void add_slices(const TallSkinny<T>& call, const TallSkinnySplit& split, const f
         for (int64_t s = 1; s < split.slices; ++s) sum = hn::Add(sum, load(from + s * split.slice_floats));
         store(sum, sums + i * kColumns + j);
       }
-      if (!call.turned) finish(call, rows[i], i * call.many + begin, width);
+      if (!call.turned) finish_elements(call, rows[i], i * call.many + begin, width);
     }
     if (!call.turned) continue;
     transpose_rows(rows, call.few, call.few, width, turned, call.few);
-    finish(call, turned, begin * call.few, width * call.few);
+    finish_elements(call, turned, begin * call.few, width * call.few);
   }
 }
 
 template <typename T>
-void multiply_all(const TallSkinny<T>& call, std::span<std::byte> workspace, ThreadPool& threads) {
+void multiply_slices(const TallSkinny<T>& call, std::span<std::byte> workspace, ThreadPool& threads) {
   const TallSkinnySplit split = tall_skinny_split(call.rows, call.few, call.many);
   float* partial = reinterpret_cast<float*>(workspace.data());
   threads.run([&](int thread) {
@@ -241,25 +241,25 @@ void multiply_all(const TallSkinny<T>& call, std::span<std::byte> workspace, Thr
 }
 
 template <typename T>
-void multiply_as(const KernelCall& call) {
+void multiply_tall_skinny_as(const KernelCall& call) {
   const TensorView &a = call.inputs[0], &b = call.inputs[1];
   const bool turned = b.type.shape[1] < a.type.shape[1];
   const TensorView &narrow = turned ? b : a, &wide = turned ? a : b;
-  multiply_all<T>({.rows = a.type.shape[0],
-                   .few = narrow.type.shape[1],
-                   .many = wide.type.shape[1],
-                   .narrow = reinterpret_cast<const T*>(narrow.data),
-                   .wide = reinterpret_cast<const T*>(wide.data),
-                   .alpha = static_cast<float>(call.attrs->real("alpha")),
-                   .addend = call.inputs.size() == 3 ? input_as<float>(call, 2) : nullptr,
-                   .out = output_as<float>(call, 0),
-                   .turned = turned},
-                  call.workspace, *call.threads);
+  multiply_slices<T>({.rows = a.type.shape[0],
+                      .few = narrow.type.shape[1],
+                      .many = wide.type.shape[1],
+                      .narrow = reinterpret_cast<const T*>(narrow.data),
+                      .wide = reinterpret_cast<const T*>(wide.data),
+                      .alpha = static_cast<float>(call.attrs->real("alpha")),
+                      .addend = call.inputs.size() == 3 ? input_as<float>(call, 2) : nullptr,
+                      .out = output_as<float>(call, 0),
+                      .turned = turned},
+                     call.workspace, *call.threads);
 }
 
 void multiply_tall_skinny(const KernelCall& call) {
-  if (call.inputs[0].type.dtype == DType::bf16) return multiply_as<bf16>(call);
-  multiply_as<float>(call);
+  if (call.inputs[0].type.dtype == DType::bf16) return multiply_tall_skinny_as<bf16>(call);
+  multiply_tall_skinny_as<float>(call);
 }
 
 }  // namespace HWY_NAMESPACE
