@@ -74,7 +74,7 @@ class BlockAhead {
   int64_t rows_, stride_, skip_;
 };
 
-// SliceSums of one slice of rows, all narrow columns by a part of the wide ones.
+// The sums of one slice of rows, all narrow columns by a part of the wide ones.
 struct SliceSums {
   float* data;
   int64_t stride;
