@@ -2,6 +2,7 @@
 // what must not depend on them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -97,7 +98,13 @@ TEST(KernelSizes, ProductsOfEverySplit) {
            Product{40, 100, 77, true, true, bf16, f32, bf16},
            Product{200, 12, 300, true, false, f32, f32, f32},  // few columns
            Product{130, 16, 70, true, false, bf16, bf16, f32},
-           Product{800, 70, 96, false, true, f32, q8_0, f32},  // rows as threads come free
+           Product{800, 70, 96, false, true, f32, q8_0, f32},   // rows as threads come free
+           Product{16, 1700, 600, true, false, f32, f32, f32},  // one narrow operand: slices, parts
+           Product{830, 7, 1100, true, false, bf16, bf16, f32},
+           Product{33, 150, 130, true, false, f32, f32, f32},
+           Product{130, 16, 700, false, true, f32, f32, f32},  // few output columns: parts of depth
+           Product{61, 24, 333, false, false, f32, bf16, f32},
+           Product{200, 40, 1500, false, true, f32, f32, f32},
        }) {
     const Shape a = p.trans_a ? Shape{p.k, p.m} : Shape{p.m, p.k};
     const Shape b = p.trans_b ? Shape{p.n, p.k} : Shape{p.k, p.n};
@@ -106,6 +113,29 @@ TEST(KernelSizes, ProductsOfEverySplit) {
     check_everywhere(
         make_case("matmul", attrs, {normal(p.a, a), normal(p.b, b), normal(p.out, Shape{p.m, p.n})}));
   }
+}
+
+// LoRA's thin products do not depend on how many threads share their rows.
+TEST(KernelSizes, ThinProductsAreTheSameOnAnyThreads) {
+  constexpr int64_t kTokens = 1100, kRank = 16, kWide = 1700;
+  const CaseInput wide = normal(DType::f32, Shape{kTokens, kWide}),
+                  low = normal(DType::f32, Shape{kTokens, kRank}),
+                  down = normal(DType::f32, Shape{kRank, kWide});
+  const auto check = [](std::string_view name, bool trans_a, const CaseInput& a, const CaseInput& b) {
+    SCOPED_TRACE(name);
+    const Attrs attrs{{"trans_a", trans_a}, {"trans_b", !trans_a}, {"alpha", 0.5}, {"out_dtype", DType::f32}};
+    const Prepared product = prepare(make_case("matmul", attrs, {a, b}), 5);
+    ThreadPool one(1), two(2), seven(7);
+    const auto kernels = cpu_kernels();
+    const auto kernel = std::ranges::find(kernels, name, &KernelDef::name);
+    ASSERT_NE(kernel, kernels.end());
+    const std::vector<Bytes> expected = run_kernel(*kernel, product, one, {});
+    EXPECT_EQ(run_kernel(*kernel, product, two, {}), expected);
+    EXPECT_EQ(run_kernel(*kernel, product, seven, {}), expected);
+  };
+  check("matmul_tall_skinny", true, low, wide);
+  check("matmul_tall_skinny", true, wide, low);
+  check("matmul_narrow_output", false, wide, down);
 }
 
 // Several blocks of depth, the low-rank part with the last; where the output is bf16 their sums lie outside

@@ -1,5 +1,6 @@
-// a^T · b with few columns, as the gradients of LoRA's up matrices are: both read down their rows. The packed
-// product wants its many columns in b, so it computes b^T · a and this turns the result.
+// a^T · b with few columns on units that multiply bf16, as the gradients of LoRA's up matrices are: both read
+// down their rows. The packed product wants its many columns in b, so it computes b^T · a and this turns the
+// result. Without such a unit matmul_tall_skinny is faster.
 #include <span>
 
 #include "backend/cpu/gemm_tensor.h"
@@ -78,7 +79,7 @@ void run(const KernelCall& call) {
 
 }  // namespace
 
-TENON_UNIT_KERNELS("matmul", matmul_few_columns, matmul_few_columns_bf16_pairs, matmul_few_columns_bf16_tiles,
-                   0.125)
+TENON_UNIT_KERNEL("matmul", matmul_few_columns_bf16_pairs, GemmUnit::bf16_pairs, 0.125)
+TENON_UNIT_KERNEL("matmul", matmul_few_columns_bf16_tiles, GemmUnit::bf16_tiles, 0.125)
 
 }  // namespace tenon

@@ -51,7 +51,7 @@ struct Case {
 };
 
 Case matmul_case(std::string what, const Type& a, const Type& b, MatmulOptions options) {
-  options.out_dtype = a.dtype;
+  options.out_dtype = options.trans_a ? DType::f32 : a.dtype;  // gradients of weights are f32
   return {std::move(what), {a, b}, [options](Builder& builder, const Inputs& in) {
             matmul(builder, in[0], in[1], options);
           }};
@@ -80,12 +80,16 @@ void add_products(std::vector<Case>& out, const Sizes& sizes) {
     out.push_back(
         matmul_case("down_proj", type(sizes.tokens, kWide), type(kHidden, kWide), {.trans_b = true}));
     out.push_back(matmul_case("gradient of x", type(sizes.tokens, kWide), type(kWide, kHidden), {}));
-    out.push_back(matmul_case("LoRA A", type(sizes.tokens, kHidden), f32(kRank, kHidden), {.trans_b = true}));
+    for (int64_t n : {kHidden, kWide}) {
+      out.push_back(matmul_case("LoRA A", type(sizes.tokens, n), f32(kRank, n), {.trans_b = true}));
+    }
     out.push_back(matmul_case("LoRA B", type(sizes.tokens, kRank), f32(kWide, kRank), {.trans_b = true}));
-    out.push_back(
-        matmul_case("LoRA dA", type(sizes.tokens, kRank), type(sizes.tokens, kHidden), {.trans_a = true}));
-    out.push_back(
-        matmul_case("LoRA dB", type(sizes.tokens, kWide), type(sizes.tokens, kRank), {.trans_a = true}));
+    for (int64_t n : {kHidden, kWide}) {
+      const Type low = type(sizes.tokens, kRank), full = type(sizes.tokens, n);
+      out.push_back(matmul_case("gradient of A", low, full, {.trans_a = true}));
+      out.push_back(matmul_case("gradient of B", full, low, {.trans_a = true}));
+      out.push_back(matmul_case("gradient of LoRA B's input", full, f32(n, kRank), {}));
+    }
   }
 }
 
