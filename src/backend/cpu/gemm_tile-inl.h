@@ -76,6 +76,8 @@ HWY_INLINE void multiply_tile(int64_t depth, Sliver a, Panel panel, Finish finis
   for (int i = 0; i < kSliver; ++i) finish(i, sums[i][0], sums[i][1]);
 }
 
+constexpr int64_t kPackedDepth = 64;  // from here on sums may go through memory on their way
+
 // The same for packed operands, where most of the time goes; the sums go to `tile`, kPanel floats a row. Not
 // inlined, since it needs all registers.
 inline HWY_NOINLINE void multiply_packed(int64_t depth, PackedSliver a, Panel panel, float* tile) {
@@ -193,7 +195,7 @@ HWY_INLINE void multiply_and_store(int64_t depth, Sliver a, Panel b, int64_t row
                                    int64_t rows, int64_t columns, const TileStore& to) {
   prefetch_tile(row, column, rows, to);
   if constexpr (std::is_same_v<Sliver, PackedSliver>) {
-    if (b.stride == kPanel) {
+    if (b.stride == kPanel && depth >= kPackedDepth) {
       HWY_ALIGN float tile[kSliver * kPanel];
       multiply_packed(depth, a, b, tile);
       store_tile(tile, kPanel, row, column, rows, columns, to);
