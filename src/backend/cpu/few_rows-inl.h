@@ -27,25 +27,6 @@ constexpr int64_t kColumnBlock = 48;  // whole tiles and vectors of every kernel
 // Sums of all rows of a by up to kColumnBlock rows of b.
 using ColumnSums = float[kMostFewRows][kColumnBlock];
 
-// The sums of kRows rows of activations and kColumns rows of weights.
-template <int kRows, int kColumns>
-struct RowSums {
-  VF at[kColumns][kRows];
-
-  HWY_INLINE void clear() {
-    each([&](int column, int row) HWY_ATTR { at[column][row] = hn::Zero(DF()); });
-  }
-  // f(column, row) for all of them.
-  template <typename F>
-  static HWY_INLINE void each(F f) {
-#pragma GCC unroll 2
-    for (int column = 0; column < kColumns; ++column) {
-#pragma GCC unroll 8
-      for (int row = 0; row < kRows; ++row) f(column, row);
-    }
-  }
-};
-
 // out[row, first + c] = alpha * sums[row][c] (+ addend) for `count` columns.
 inline void store_columns(const KernelCall& kernel, int64_t first, int64_t count, ColumnSums& sums) {
   const TensorView& out = kernel.outputs[0];

@@ -174,6 +174,25 @@ HWY_INLINE VF number(VU packed, int j) {
   return hn::ConvertTo(DF(), hn::BitCast(d32, bits));
 }
 
+// The sums of kRows rows of activations and kColumns rows of weights.
+template <int kRows, int kColumns>
+struct RowSums {
+  VF at[kColumns][kRows];
+
+  HWY_INLINE void clear() {
+    each([&](int column, int row) HWY_ATTR { at[column][row] = hn::Zero(DF()); });
+  }
+  // f(column, row) for all of them.
+  template <typename F>
+  static HWY_INLINE void each(F f) {
+#pragma GCC unroll 2
+    for (int column = 0; column < kColumns; ++column) {
+#pragma GCC unroll 8
+      for (int row = 0; row < kRows; ++row) f(column, row);
+    }
+  }
+};
+
 // Adds the first `vectors` vectors of a group of each row of weights, from block `block` of the activations
 // on, to the sums.
 template <int kRows, int kColumns, typename Group>
